@@ -1,11 +1,11 @@
 """A call of a function that is run again from its start: what it may do, and the record of what it has done.
 
 Rule 1: a call that runs again, after an answer of the user or a crash, receives its record: the answers, in the order
-        of its questions, the values of `once`, and the numbers of saved changes, which are not made
-        again. A function must therefore ask, and change each artifact, in the same order each time.
-Rule 2: a record is committed together with the changes before it. A call that fails is undone back to that point.
-        What runs in `once` counts and saves its own changes: neither what is skipped with it nor what another one has
-        not finished counts as made.
+        of its questions, the values of `once`, and the saved changes, which are not made again but compared
+        (`repeated_changes.py`). A function must therefore ask, and change each artifact, in the same order each time.
+Rule 2: a record is committed together with the changes before it. A call, or a step, that fails is undone back to that
+        point. A step (`once`) counts and saves its own changes: neither what is skipped with it nor what another one
+        has not finished counts as made. So an artifact with unsaved changes of a step is changed by that step alone.
 Rule 3: `ask` leaves the function by an exception that no `except Exception` catches.
 Rule 4: a function may say and change much without ever waiting. So others may run after `LONGEST_RUN` seconds, and it
         waits for the database after `MAX_AHEAD` characters (`pace`).
@@ -32,6 +32,13 @@ from a2a_canvas.store.models import Artifact, Author, DataPart, FilePart, JsonVa
 from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
+from a2a_canvas.tools.functions.repeated_changes import (
+    ChangeKey,
+    ChangesDiffer,
+    RepeatedChanges,
+    SavedChanges,
+    content_of,
+)
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.part_inputs import require_portable
 from a2a_canvas.tools.tool import Workspace, to_json
@@ -52,11 +59,8 @@ LONGEST_RUN = 0.01
 MAX_AHEAD = 1_000_000
 """Characters that it may be ahead of the database."""
 
-ChangeKey = tuple[str, str]
-"""The name of a `once`, or an empty text outside of any, and the id of an artifact."""
-
-_ONCE: ContextVar[tuple[RecordedCall, str] | None] = ContextVar("once", default=None)
-"""The `once` that is running."""
+_STEPS: ContextVar[tuple[tuple[RecordedCall, str], ...]] = ContextVar("steps", default=())
+"""The steps in which the code runs, with their calls. A task that is started in a step inherits them."""
 
 
 class CallPaused(BaseException):
@@ -75,12 +79,12 @@ class CallRecord:
     Attributes:
         answers: the user's, in the order of the questions; None for an unrecorded one (rule 5).
         kept: JSON texts by name.
-        changes: the number of its saved changes by the name of the `once` that made them (empty outside) and artifact.
+        changes: its saved changes.
     """
 
     answers: tuple[str | None, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
-    changes: Mapping[ChangeKey, int] = field(default_factory=dict)
+    changes: Mapping[ChangeKey, SavedChanges] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +164,12 @@ class RecordedCall:
         self._record = record
         self._kept = dict(record.kept)
         self._questions = 0
-        self._changes: Counter[ChangeKey] = Counter()
+        self._changes: dict[ChangeKey, RepeatedChanges] = {}
         self._touched: dict[str, Ref] = {}
-        self._unsaved: dict[str, set[str]] = {}
+        self._unsaved: dict[str, str] = {}
+        self._running: Counter[str] = Counter()
+        self._ended_steps: set[str] = set()
+        self._step_ended = asyncio.Event()
         self._ended = False
         self._ahead = 0
         self._paused_at = time.monotonic()
@@ -224,22 +231,44 @@ class RecordedCall:
     @contextmanager
     def within(self, name: str) -> Iterator[None]:
         """What is said and changed here belongs to a step, which is recorded later."""
-        outer = _ONCE.set((self, name))
+        outer = _STEPS.set((*_STEPS.get(), (self, name)))
+        self._running[name] += 1
         try:
             yield
         finally:
-            _ONCE.reset(outer)
+            self._running -= Counter((name,))
+            self._step_ended.set()
+            _STEPS.reset(outer)
 
     def enter(self, name: str) -> None:
         """As `within`, for what is left of this context."""
-        _ONCE.set((self, name))
+        _STEPS.set((*_STEPS.get(), (self, name)))
 
     async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
         """Run `fn` and record its result; `recorded` runs in the same event-loop step."""
+        self._check_open()
+        if name in self._running:
+            raise RuntimeError(f"{name!r} is running already. Give each step that runs at the same time its own name.")
         with self.within(name):
-            value = await fn()
-            await self._keep(name, value, recorded)
+            try:
+                value = await fn()
+                await self._keep(name, value, recorded)
+            except BaseException:
+                await self._undo_step(name)
+                raise
+            finally:
+                self._ended_steps.add(name)
         return value
+
+    async def _undo_step(self, name: str) -> None:
+        """A step has failed: what it has changed and not saved is undone (rule 2)."""
+        if self._ended:
+            return
+        for artifact_id in [each for each, step in self._unsaved.items() if step == name]:
+            del self._unsaved[artifact_id]
+            await self._workspace.store.discard(self._touched[artifact_id])
+        for key in [each for each in self._changes if each[0] == name]:
+            self._changes[key] = RepeatedChanges(self._changes[key].saved)
 
     async def _keep(self, name: str, value: object, recorded: Callable[[], Awaitable[None]]) -> None:
         self._check_open()
@@ -271,7 +300,8 @@ class RecordedCall:
 
     def skip_saved_changes(self) -> None:
         """Count the saved changes as made, for a tool that determines itself what remains to be changed."""
-        self._changes |= Counter(self._record.changes)
+        for step, artifact_id in self._record.changes:
+            self._changes_of(step, artifact_id).skip()
 
     # ------------------------------------------------------------- for the turn, and for `CanvasArtifact`
 
@@ -281,16 +311,25 @@ class RecordedCall:
         return self._questions
 
     async def save(self) -> None:
-        """Record the changes made so far, except those of another `once` that is running (rule 2)."""
+        """Record the changes made so far, except those of another step that is running (rule 2)."""
         await self.prepare()
-        saved = [artifact_id for artifact_id, names in self._unsaved.items() if names <= {"", self._once}]
-        changes: dict[str, dict[str, int]] = {}
-        for artifact_id in saved:  # nothing waits from here
-            await self._workspace.store.complete_call(self._touched[artifact_id])
-            for name in self._unsaved.pop(artifact_id):
-                changes.setdefault(name, {})[artifact_id] = self._changes[name, artifact_id]
-        for name, counts in changes.items():
-            await self._services.record("changed", name, to_json(counts))
+        await self._save(tuple(self._unsaved))
+
+    async def _save(self, artifact_ids: Iterable[str]) -> None:
+        """Record the unsaved changes of prepared artifacts; nothing waits."""
+        changes: dict[str, dict[str, object]] = {}
+        for artifact_id in artifact_ids:
+            if (step := self._unsaved.get(artifact_id, "")) in ("", self._step):
+                await self._workspace.store.complete_call(self._touched[artifact_id])
+                changes.setdefault(step, {})[artifact_id] = self._changes[step, artifact_id].save()
+                del self._unsaved[artifact_id]
+        for step, saved in changes.items():
+            await self._services.record("changed", step, to_json(saved))
+
+    def artifacts_to_repeat(self) -> list[str]:
+        """The artifacts with saved changes outside of steps that this run has not repeated."""
+        saved = [artifact_id for step, artifact_id in self._record.changes if not step]
+        return [artifact_id for artifact_id in saved if not self._changes_of("", artifact_id).is_complete]
 
     async def pace(self, size: int) -> None:
         """Called before something of this size is said or changed (rule 4)."""
@@ -308,6 +347,12 @@ class RecordedCall:
         """Prepare `close`, so that it does not wait."""
         for ref in tuple(self._touched.values()):
             await self._workspace.store.prepare(ref)
+
+    async def wait_for_steps(self) -> None:
+        """Wait until no step runs."""
+        while self._running:
+            self._step_ended.clear()
+            await self._step_ended.wait()
 
     async def close(self) -> None:
         """The call has succeeded: make a version of each artifact that it has changed."""
@@ -329,46 +374,86 @@ class RecordedCall:
             del writers[artifact_id]
 
     @property
-    def _once(self) -> str:
-        """The name of the `once` that is running; empty outside of any."""
-        running = _ONCE.get()
-        return running[1] if running and running[0] is self else ""
+    def _step(self) -> str:
+        """The name of the step in which the code runs; empty outside of any."""
+        name = next((name for call, name in reversed(_STEPS.get()) if call is self), "")
+        if name in self._ended_steps and name not in self._running:
+            raise RuntimeError(f"{name!r} has ended. What it starts must end before it returns.")
+        return name
 
     def _check_open(self) -> None:
         if self._ended:
-            raise RuntimeError("The call of this canvas has ended.")
+            raise RuntimeError("This call has ended, or was cancelled: nothing can be done in it.")
 
-    async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
-        """Make a change, unless it was made before (rule 1)."""
+    async def change(self, artifact_id: str, content: Iterator[bytes], make: Callable[[Ref], Awaitable[None]]) -> None:
+        """Make a change, unless it was made before (rule 1).
+
+        Args:
+            content: what tells the change from another.
+        """
         self._check_open()
-        key = self._once, artifact_id
-        self._changes[key] += 1
-        if self._changes[key] <= self._record.changes.get(key, 0):
+        step = self._step
+        made = self._changes_of(step, artifact_id)
+        try:
+            failure = made.add(content)
+        except ChangesDiffer:
+            self._refuse(artifact_id)
             return
+        if failure is None:
+            try:
+                await self._claim(artifact_id, step)
+                await make(self._workspace.ref(artifact_id))
+            except (StoreError, ToolError) as error:
+                made.fail(str(error))
+                raise ToolError(str(error)) from None
+        elif failure:
+            raise ToolError(failure)
+
+    def _changes_of(self, step: str, artifact_id: str) -> RepeatedChanges:
+        key = step, artifact_id
+        if key not in self._changes:
+            self._changes[key] = RepeatedChanges(self._record.changes.get(key, SavedChanges()))
+        return self._changes[key]
+
+    def _refuse(self, artifact_id: str) -> None:
+        """A change differs from the saved one."""
+        raise ToolError(differs_message(artifact_id))
+
+    async def _claim(self, artifact_id: str, step: str) -> None:
+        """Raises `ToolError` if another call, or another step of this one, is writing the artifact."""
         if self._services.writers.setdefault(artifact_id, self._call_id) != self._call_id:
             raise ToolError(f"Artifact {artifact_id!r} is being written by another tool call. Try again after it.")
-        ref = self._workspace.ref(artifact_id)
-        try:
-            await make(ref)
-        except StoreError as error:
-            raise ToolError(str(error)) from None
-        self._mark_changed(ref)
+        writer = self._unsaved.get(artifact_id, step)
+        if writer not in ("", step):
+            raise ToolError(f"Artifact {artifact_id!r} is being written by the step {writer!r}. Try again after it.")
+        if writer != step:  # so that the step alone is undone if it fails
+            await self._workspace.store.prepare(self._touched[artifact_id])
+            await self._save((artifact_id,))
 
     def _mark_changed(self, ref: Ref) -> None:
         self._touched[ref.artifact_id] = ref
-        self._unsaved.setdefault(ref.artifact_id, set()).add(self._once)
+        self._unsaved[ref.artifact_id] = self._step
 
     async def apply(self, artifact_id: str, change: AppendParts | ReplaceParts) -> None:
         """Change the parts of an artifact; errors as in `CanvasArtifact.append`."""
 
         async def make(ref: Ref) -> None:
             await self._workspace.store.apply(ref, change)
+            self._mark_changed(ref)
 
         await self.pace(sum(part.size for part in change.parts))
-        await self.change(artifact_id, make)
+        await self.change(artifact_id, content_of(change), make)
 
-    async def edit_passage(self, ref: Ref, old: str, new: str) -> None:
+    async def edit_passage(self, artifact_id: str, old: str, new: str) -> None:
         """Edit a passage; see `CanvasArtifact.edit`."""
+        self._check_open()
+        if artifact_id in self._unsaved:
+            await self._workspace.store.prepare(self._touched[artifact_id])
+            await self._save((artifact_id,))  # the edit closes the draft
+        content = iter((b"edit", old.encode(errors="replace"), new.encode(errors="replace")))
+        await self.change(artifact_id, content, lambda ref: self._edit(ref, old, new))
+
+    async def _edit(self, ref: Ref, old: str, new: str) -> None:
         store = self._workspace.store
         await store.prepare(ref)
         closed = await store.close(ref)
@@ -388,7 +473,7 @@ class RecordedCall:
             await edit.abort()
             raise
         self._mark_changed(ref)
-        await self.save()
+        await self._save((ref.artifact_id,))  # in the event-loop step in which the version was made
 
     async def read(self, artifact_id: str) -> Artifact | None:
         """An artifact with its draft; None if there is none."""
@@ -407,6 +492,14 @@ class RecordedCall:
             CanvasVersion(each.number, each.content.text, each.author, each.number == artifact.version, each.pruned)
             for each in versions
         ]
+
+
+def differs_message(artifact_id: str) -> str:
+    """Why a call fails whose changes are not those that it had made."""
+    return (
+        f"The agent's code ran again and changed the artifact {artifact_id!r} in another way than before. "
+        "What may differ must be done once: put it into `once`."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +563,7 @@ class CanvasArtifact:
             ToolError: it does not, or the artifact cannot be changed now.
         """
         await self.canvas.pace(len(new))
-        await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit_passage(ref, old, new))
+        await self.canvas.edit_passage(self.artifact_id, old, new)
 
 
 def _name(name: str | None) -> str | None:

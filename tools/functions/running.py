@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import logging
 import sys
 import threading
@@ -39,19 +40,21 @@ async def run_within(
     """The result of a call, which is cancelled with the turn, or when its time is up.
 
     Args:
+        name: for the log: “The tool search”.
         seconds: that it may take; None without a limit.
         before_cancel: is called with the arguments of the `CancelledError` before the call is cancelled with the turn.
 
     Raises:
         TooSlow: it took longer than `seconds`.
     """
-    task = asyncio.ensure_future(run)
+    task = asyncio.ensure_future(_without_exit(name, run))
     try:
         with _WATCH.running(name):
             done, _ = await asyncio.wait((task,), timeout=seconds)
     except asyncio.CancelledError as error:
         before_cancel(error.args)
         await _end(name, task, *error.args)
+        _close_unstarted(run)
         raise
     if not done:
         await _end(name, task)
@@ -59,12 +62,24 @@ async def run_within(
     return task.result()
 
 
+def _close_unstarted(run: Awaitable[object]) -> None:
+    if inspect.iscoroutine(run) and inspect.getcoroutinestate(run) == inspect.CORO_CREATED:
+        run.close()
+
+
+async def _without_exit(name: str, run: Awaitable[T]) -> T:
+    try:
+        return await run
+    except SystemExit as error:  # would end the event loop, and with it the server
+        raise RuntimeError(f"{name} has called sys.exit({error.code!r})") from error
+
+
 async def _end(name: str, task: asyncio.Future[Any], *reason: str) -> None:
     task.cancel(*reason)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # so that it is not reported
     _, running = await asyncio.wait((task,), timeout=GRACE)
     if running:
-        logger.warning("The tool %s was cancelled and has not ended after %g seconds; it is left running", name, GRACE)
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # so that it is not reported
+        logger.warning("%s was cancelled and has not ended after %g seconds; it is left running", name, GRACE)
 
 
 async def in_thread(run: Callable[[], T]) -> T:
@@ -126,8 +141,8 @@ class _LoopWatch:
                 frame = sys._current_frames().get(self._thread or 0)
                 at = "".join(traceback.format_stack(frame)[-1:]).strip() if frame else "unknown"
                 logger.warning(
-                    "The tool %s blocks the event loop, and with it the server. Make it a plain `def`, which runs in "
-                    "a thread, or await what takes long. %s",
+                    "%s blocks the event loop, and with it the server. Await what takes long, or run it in a thread "
+                    "(a tool that is a plain `def` does). %s",
                     " or ".join(dict.fromkeys(self._names)),
                     at,
                 )

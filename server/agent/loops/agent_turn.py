@@ -2,8 +2,9 @@
 
 Rule 1: a function that was cut off by a crash or a question runs again from its start, with its record. What it did in
         a step (`once`, `tool`) is skipped; outside of steps it must say and change the same as before.
-Rule 2: text outside of steps is not shown again until all recorded steps have been asked for: the round begins with
-        the recorded text.
+Rule 2: text outside of steps is not shown again, and its usage not counted again, until all recorded steps have been
+        asked for: the round begins with the recorded text (`reply_pieces.py`). A recorded step that the function no
+        longer asks for is ignored.
 Rule 3: what ends the function early (`ask`, `decline`, a limit) leaves it by an exception that no `except Exception`
         catches, and holds even if one catches it.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +27,8 @@ from a2a_canvas.server.agent.loops.agui_stream import AguiStream
 from a2a_canvas.server.agent.loops.conversation import History, Message, to_message
 from a2a_canvas.server.agent.loops.model_steps import ModelSteps
 from a2a_canvas.server.agent.loops.passage_edit import Edit
-from a2a_canvas.server.agent.loops.reply_stream import BlockKind, ReplyStream
+from a2a_canvas.server.agent.loops.reply_pieces import PieceKind, ReplyPieces, ShownText
+from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
 from a2a_canvas.server.agent.loops.streamed_calls import StreamedCalls
 from a2a_canvas.server.agent.loops.tool_runs import ToolRuns
@@ -38,10 +41,18 @@ from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
 from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, FunctionCall
 from a2a_canvas.store.errors import LimitReached
-from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, RecordedCall, do_nothing
+from a2a_canvas.tools.functions.recorded_call import (
+    CallPaused,
+    CallServices,
+    RecordedCall,
+    differs_message,
+    do_nothing,
+)
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace, to_json
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -75,15 +86,15 @@ class TurnServices:
     Attributes:
         stop: why the turn must end; empty if it may continue.
         spend: counts tokens, of input and output.
-        take_messages: takes the messages sent meanwhile into the transcript.
         values: what is kept in the context.
         state_bytes: the limit of it.
+        take_messages: takes the messages that the function has not read, for a call of `Turn.messages` by its number.
         tokens_left: that the user may use today; None without a limit.
     """
 
     stop: Callable[[], Awaitable[str]]
     spend: Callable[[int, int], None]
-    take_messages: Callable[[], Awaitable[Sequence[UserMessage]]]
+    take_messages: Callable[[int], Awaitable[Sequence[UserMessage]]]
     values: ValueStore
     state_bytes: int
     tokens_left: Callable[[], int | None]
@@ -175,7 +186,7 @@ class Turn(RecordedCall):
         self._functions = functions
         self.tools = turn_tools(functions.tools, record.tool_names, self.calls)
         self.values = TurnValues(
-            turn_services.values, turn_services.state_bytes, lambda: self._once, self._check_open, self.check_set
+            turn_services.values, turn_services.state_bytes, lambda: self._step, self._check_open, self.check_set
         )
         self.state = TurnState(self.values, record.sets)
         self._turn = turn_services
@@ -183,9 +194,10 @@ class Turn(RecordedCall):
         self._messages = messages
         self._taken = record.taken
         self._takes = 0
-        self._points_left = record.points
+        self._pieces = ReplyPieces(reply)
+        self._unasked = set(record.points)
+        self._held: list[tuple[PieceKind, str]] = []
         self._names: Counter[str] = Counter()
-        self._unrecorded: list[str] = []
         self._shown_size = 0
 
     # ---------------------------------------------------------------------- the reply
@@ -196,21 +208,19 @@ class Turn(RecordedCall):
 
     async def say(self, text: str) -> None:
         """Show a whole paragraph of the reply."""
-        await self._end_block()
+        await self._show("end")
         await self._show("text", text)
-        await self._end_block()
+        await self._show("end")
 
     async def think(self, text: str) -> None:
         """Show a piece of reasoning, as clients show that of models."""
-        await self._end_block()
         await self._show("thinking", text)
 
     async def take_back(self) -> None:
-        """Take back the text of the reply since the last tool call or question: clients replace it by what follows."""
+        """Take back the text since the last step, or what the step has shown in which it is called."""
         self._check_open()
         if self.is_live:
-            self._unrecorded.clear()
-            await self.reply.abort()
+            await self._pieces.drop(self._step, restart=True)
 
     async def agui(self, event: object) -> None:
         """Send an event to AG-UI clients, those that join later included; no other client sees it.
@@ -230,7 +240,7 @@ class Turn(RecordedCall):
         checked = checked_event(event)
         await self.pace(len(to_json(checked)))
         if self.is_live:
-            await self._agui.send(checked, self._once)
+            await self._agui.send(checked, self._step)
 
     async def decline(self, reason: str) -> None:
         """End the task as `rejected`, with a reason for the user. It does not return."""
@@ -251,31 +261,33 @@ class Turn(RecordedCall):
         return await self._ask(self._functions.approval(FunctionCall(call_id, -1, name, given, self.caller)))
 
     async def _ask(self, asked: Ask) -> str:
-        if self._once:
-            raise RuntimeError(f"ask was called in once({self._once!r}). Ask first, and use the answer in it.")
+        self.check_step("ask was called", "Ask first, and use the answer in it.")
         number = self._questions
         answer = self._next_answer()
         if answer is None:
             self.asked.append(Question(FUNCTION, number, asked))
             raise CallPaused(asked.question, asked.authentication)
-        self.pass_point()
+        self.pass_point(number)
         return answer
 
     # ---------------------------------------------------------------------- steps
 
-    async def once(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
+    async def once(self, name: str, fn: Callable[[], Awaitable[T]], *, key: str = "") -> T:
         """The result of `fn`, which runs once, even if the function runs again: what it says, and changes, is kept.
 
-        The n-th `once` of a name is a step of its own.
+        Steps that run at the same time (`asyncio.gather`, task groups) must write different artifacts.
 
         Args:
-            fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again.
+            fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again. If it
+                raises, what it has said and changed is undone, and nothing is recorded.
+            key: identifies the step among those of the name. By default, the n-th `once` of a name is a step of its
+                own: give a key if the order of the calls may differ from run to run.
 
         Raises:
             ValueError: the result is not a JSON value.
         """
         self.check_step(f"once({name!r}) was called")
-        step = self.number_step(name)
+        step = self.number_step(name, key)
         if step in self._kept:
             value: T = self.pass_step(step)
             return value
@@ -283,25 +295,31 @@ class Turn(RecordedCall):
         return await super().once(step, fn)
 
     @asynccontextmanager
-    async def tool(self, name: str, given: Mapping[str, Any]) -> AsyncIterator[ToolCall]:
+    async def tool(self, name: str, given: Mapping[str, Any], *, key: str = "") -> AsyncIterator[ToolCall]:
         """A call of a tool of the agent's own, as clients see those of models: its input, then its result.
 
         What `call.run` carries out is a step. An exception in the body is the call's error, and is raised again;
         clients see the text of a `ToolError` only.
+
+        Args:
+            key: the call's id, if it has one: it identifies the step, as in `once`.
 
         >>> async def agent(turn: Turn) -> None:
         ...     async with turn.tool("search", {"query": turn.text}) as call:
         ...         hits = await call.run(lambda: search(turn.text))
         """
         self.check_step(f"tool({name!r}) was called")
-        begun = self.number_step(f"{name} called")
+        begun = self.number_step(f"{name} called", key)
         if begun in self._kept:
-            self.pass_point()
+            index, use_id = self.pass_step(begun)
         else:
             await self.check_limits()
-            await self._begin_tool(begun, name, given)
-        index, use_id = json.loads(self._kept[begun])
-        call = ToolCall(self, name, self.number_step(f"{name} returned"), given, index, use_id)
+            made = await self.begin_whole_call(
+                key or self._unique_id(f"{name}-{self._names[f'{name} called']}"), name, given
+            )
+            index, use_id = made.index, made.id
+            await self.keep_now(begun, [index, use_id])
+        call = ToolCall(self, name, self.number_step(f"{name} returned", key), given, index, use_id)
         try:
             yield call
             if not call.ended:
@@ -311,20 +329,9 @@ class Turn(RecordedCall):
                 await self._fail_tool(call, error)
             raise
 
-    async def _begin_tool(self, step: str, name: str, given: Mapping[str, Any]) -> None:
-        self._check_open()
-        await self.prepare()
-        use_id = self._unique_id(f"{name}-{self._names[f'{name} called']}")  # nothing waits from here
-        await self.reply.begin_call(use_id, name)
-        await self.reply.add_input(use_id, to_json(given))
-        made = await self.reply.end_call(use_id)
-        assert made  # the input is valid JSON
-        await self.settle("tool_use")
-        self._kept[step] = to_json([made.index, made.id])
-        await self._services.record("kept", step, self._kept[step])
-
     async def run_tool(self, call: ToolCall, fn: Callable[[], Awaitable[T]]) -> T:
         """See `ToolCall.run`."""
+        self._check_open()
         if call.ended:
             raise RuntimeError(f"The call of {call.name} has a result. Make another call.")
         if call.step in self._kept:
@@ -347,6 +354,7 @@ class Turn(RecordedCall):
         return result
 
     async def _fail_tool(self, call: ToolCall, error: Exception) -> None:
+        self._check_open()
         call.ended = True
         reason = str(error) if isinstance(error, ToolError) else ""  # any other may contain secrets
         await self._emit_result(call, Failed(reason or f"{call.name} failed."))
@@ -358,20 +366,23 @@ class Turn(RecordedCall):
 
     async def settle(self, reason: StopReason = "end_turn") -> None:
         """End the round: its text is a message, and is not shown again."""
-        text = await self.reply.end_round(reason)
-        self._unrecorded.clear()
+        await self._pieces.set_aside(self._step)
+        await self.output.text(await self._pieces.settle(reason))
         self._shown_size = 0
-        await self.output.text(text)
         await self._services.record("shown", SETTLED, "")
+        await self._pieces.resume()
 
     async def messages(self) -> list[Message]:
-        """The messages that the user has sent since the function began, or since the last call."""
-        self._check_open()
+        """The messages that the user has sent since the function began, or since the last call.
+
+        From then on the function works for the sender of the last one: `caller`, and whose tokens it uses.
+        """
+        self.check_step("messages was called", "Take them before it.")
         self._takes += 1
         if self._taken and self._takes <= max(self._taken):
-            taken: Sequence[UserMessage] = [self._messages[n] for n in self._taken.get(self._takes, ())]
-        elif taken := await self._turn.take_messages():
-            await self._services.record("took", str(self._takes), str(len(taken)))
+            taken: Sequence[UserMessage] = [self._messages[n - 1] for n in self._taken.get(self._takes, ())]
+        else:
+            taken = await self._turn.take_messages(self._takes)
         if taken:
             self.caller = taken[-1].sender
         return [to_message(message) for message in taken]
@@ -382,7 +393,10 @@ class Turn(RecordedCall):
         return Budget(self._turn.tokens_left())
 
     async def usage(self, input_tokens: int = 0, output_tokens: int = 0, *, cached_tokens: int = 0) -> None:
-        """Count tokens that the function has used against the limits of the user."""
+        """Count tokens that the function has used against the limits of the user.
+
+        Call it in the step that has used them: what is recorded is not counted again.
+        """
         self.spend(input_tokens, output_tokens, cached_tokens)
         await self.check_limits()
 
@@ -391,10 +405,11 @@ class Turn(RecordedCall):
     def spend(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> None:
         """Count tokens; limits are checked at the next step, outside the framework's code."""
         self._check_open()
-        counts = (input_tokens, output_tokens, cached_tokens)
-        usage = Usage(*(min(max(int(count), 0), MAX_REPORTED) for count in counts))
-        self.reply.use(usage)
-        self._turn.spend(usage.total_input, usage.output_tokens)
+        if self.is_live:
+            counts = (input_tokens, output_tokens, cached_tokens)
+            usage = Usage(*(min(max(int(count), 0), MAX_REPORTED) for count in counts))
+            self._pieces.use(self._step, usage)
+            self._turn.spend(usage.total_input, usage.output_tokens)
 
     @property
     def results(self) -> Mapping[str, str]:
@@ -403,7 +418,7 @@ class Turn(RecordedCall):
 
     def pass_step(self, step: str) -> Any:
         """The result of a recorded step, which is not run again."""
-        self.pass_point()
+        self.pass_point(step)
         self.state.pass_step(step)
         return json.loads(self._kept[step])
 
@@ -414,20 +429,31 @@ class Turn(RecordedCall):
         self.check_step(f"{step!r} was run")
         return await self._run_step(step, fn, recorded)
 
+    async def begin_whole_call(self, call_id: str, name: str, given: Mapping[str, Any]) -> FunctionCall:
+        """Show a call that does not stream, which ends the round; nothing waits once it is shown."""
+        await self.prepare()
+        await self._pieces.set_aside(self._step)
+        await self.reply.begin_call(call_id, name)
+        await self.reply.add_input(call_id, to_json(given))
+        made = await self.reply.end_call(call_id)
+        assert made  # the input is valid JSON
+        await self.settle("tool_use")
+        return made
+
     async def keep_now(self, step: str, value: object) -> None:
         """Record a result in this event-loop step."""
         self._kept[step] = to_json(value)
         await self._services.record("kept", step, self._kept[step])
 
-    def check_step(self, what: str) -> None:
-        """Raises `RuntimeError` in a `once`, and after the end of the turn."""
+    def check_step(self, what: str, advice: str = "Steps cannot contain each other.") -> None:
+        """Raises `RuntimeError` in a step, and after the end of the turn."""
         self._check_open()
-        if self._once:
-            raise RuntimeError(f"{what} in once({self._once!r}). Steps cannot contain each other.")
+        if self._step:
+            raise RuntimeError(f"{what} in the step {self._step!r}. {advice}")
 
     def new_call_id(self, name: str) -> str:
         """An id of the next call of a tool, the same when the function runs again, and no other turn's."""
-        return self._unique_id(self.number_step(f"{name} call").replace(" ", "-"))
+        return self._unique_id(self.number_step(f"{name} call").replace(" ", "-").replace("#", "-"))
 
     def _unique_id(self, call: str) -> str:
         turn = hashlib.sha256(to_json([self.task_id, self.message.message_id]).encode()).hexdigest()[:8]
@@ -440,19 +466,30 @@ class Turn(RecordedCall):
             if self._services.writers.get(artifact_id) == self._call_id:
                 del self._services.writers[artifact_id]
 
-    async def record_shown(self) -> None:
-        """Record what was shown since the last record, and the state set."""
-        text = self.take_unrecorded()
-        if text or self._agui.has_unrecorded:
-            await self._services.record("shown", "", text or "[]")
-        await self.save_sets()
+    async def record_shown(self, step: str = "") -> None:
+        """Record what was shown, and the state that was set, in a step, and outside of steps since the last record."""
+        shown = await self._pieces.record(step)
+        if shown != ShownText() or self._agui.has_unrecorded:
+            await self._services.record("shown", "", shown.to_json())
+        await self.save_sets(step)
 
-    async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
-        try:
-            return await super()._run_step(name, fn, recorded)
-        except BaseException:
-            self.state.drop_step(name)
-            raise
+    async def begin(self, shown: ShownText) -> None:
+        """The function is about to run: the round begins with what is recorded of it."""
+        await self._pieces.begin(shown)
+
+    async def finish(self) -> None:
+        """The function has returned. Raises `TurnEnded` if it has not repeated its recorded changes."""
+        for step in tuple(self._running):
+            logger.warning("The agent returned while its step %r ran, which is undone", step)
+            await self._undo_step(step)
+        await self._pieces.show_waiting()
+        if steps := sorted(str(each) for each in self._unasked):
+            logger.warning("The agent's code has changed: these recorded steps are ignored: %s", ", ".join(steps))
+            self._unasked.clear()
+            for kind, text in self._held:
+                await self._pieces.add("", kind, text)
+        for artifact_id in self.artifacts_to_repeat():
+            self._refuse(artifact_id)
 
     async def save_sets(self, step: str = "") -> None:
         """Stage what was set outside of steps and in this one, and record it, in this event-loop step."""
@@ -467,50 +504,56 @@ class Turn(RecordedCall):
         super().release()
 
     async def undo(self) -> None:
+        self.release()
         await self._calls.abort_all()
         await super().undo()
 
     def skip_saved_changes(self) -> None:
         super().skip_saved_changes()
-        self._points_left = 0
+        self._unasked.clear()
 
     def mark_cancelled(self, reason: tuple[object, ...]) -> None:
         """The function is about to be cancelled."""
         self.handed_over = reason == (HANDED_OVER,)
 
-    def take_unrecorded(self) -> str:
-        """The text shown since the last record, as `RunRecord.shown`."""
-        pieces, self._unrecorded = self._unrecorded, []
-        return to_json(pieces) if pieces else ""
+    async def _undo_step(self, name: str) -> None:
+        if not self.handed_over and not self._ended:
+            self.state.drop_step(name)
+            await super()._undo_step(name)
+            await self._pieces.drop(name)
 
-    async def _show(self, kind: BlockKind, text: str) -> None:
+    def _refuse(self, artifact_id: str) -> NoReturn:
+        self.end(Ending(State.FAILED, differs_message(artifact_id)))
+
+    async def _show(self, kind: PieceKind, text: str = "") -> None:
         await self.pace(len(text))
-        if text and self.is_live:
-            if (size := self._shown_size + len(text)) > MAX_REPLY:
-                error = ReplyTooLong()
-                self.ending = self.ending or Ending(State.FAILED, str(error))
-                raise error
-            self._shown_size = size
-            if kind == "text":
-                self._unrecorded.append(text)
-            await self.reply.add(kind, text)
-
-    async def _end_block(self) -> None:
-        if self.is_live and self._unrecorded[-1:] != [""]:
-            self._unrecorded.append("")
-            await self.reply.end_block()
+        if not text and kind != "end":
+            return
+        if not self.is_live:
+            self._held.append((kind, text))
+            return
+        self._shown_size += len(text)
+        if self._shown_size > MAX_REPLY:
+            error = ReplyTooLong()
+            self.ending = self.ending or Ending(State.FAILED, str(error))
+            raise error
+        await self._pieces.add(self._step, kind, text)
 
     @property
     def is_live(self) -> bool:
-        return not self._points_left or bool(self._once)
+        return bool(self._step) or not self._unasked
 
-    def number_step(self, name: str) -> str:
+    def number_step(self, name: str, key: str = "") -> str:
+        """The name of a step's record: no two steps share one."""
+        if key:
+            return f"{name}#{to_json(key)}"
         self._names[name] += 1
-        return name if self._names[name] == 1 else f"{name} {self._names[name]}"
+        return name if self._names[name] == 1 and "#" not in name else f"{name}#{self._names[name]}"
 
-    def pass_point(self) -> None:
-        """Pass a record of the run before: what follows the last one is shown."""
-        self._points_left = max(self._points_left - 1, 0)
+    def pass_point(self, point: str | int) -> None:
+        """A record of the run before was asked for: what follows the last one is shown."""
+        self._unasked.discard(point)
+        self._held.clear()
 
     async def check_limits(self) -> None:
         if reason := await self._turn.stop():

@@ -165,6 +165,6 @@ class _RunFold:
             case "asked" | "authentication":
                 self._say(step.value)
             case "called" if not step.tool_use_id:
-                self.before = [message for number, message in self._said if number != int(step.value)]
+                self.before = [message for number, message in self._said if number < int(step.value)]
         if step.kind in _RECORDS:
             self._recorded = len(self._said)

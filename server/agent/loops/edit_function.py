@@ -11,7 +11,7 @@ Rule 4: text that was taken back, or came before a tool call, is not part of the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
@@ -65,7 +65,7 @@ class EditTurn(Turn):
         what = f"turn.values of {name!r}" if name else "turn.state"
         _refuse(f"A change of {what}", "An edit of a selection changes the passage only: yield it.")
 
-    async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
+    async def change(self, artifact_id: str, content: Iterator[bytes], make: Callable[[Ref], Awaitable[None]]) -> None:
         _refuse(f"A change of artifact {artifact_id!r}", "An edit of a selection changes the passage only: yield it.")
 
 
@@ -199,7 +199,9 @@ class EditFunction:
         assert self.agent.editor
         await take(MessageStart())
         try:
-            await run_within(self.agent.name, self.agent.editor(turn), None, before_cancel=turn.mark_cancelled)
+            await run_within(
+                f"The agent {self.agent.name}", self.agent.editor(turn), None, before_cancel=turn.mark_cancelled
+            )
         except TurnEnded:
             pass
         except (ToolError, LimitReached) as error:
@@ -225,12 +227,13 @@ class EditFunction:
                 await self.emit(event)
 
         async def forget(kind: StepKind, name: str, value: str) -> None:
-            pass
+            if kind == "kept":
+                await turn.record_shown(name)
 
         async def label(text: str) -> None:
             await output.label(text, of_tool=True)
 
-        async def no_messages() -> tuple[()]:
+        async def no_messages(call: int) -> tuple[()]:
             return ()
 
         output = TurnOutput(emit, self.new_id)

@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS, StreamedCalls
 from a2a_canvas.server.agent.model import StopReason
 from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
@@ -59,6 +60,8 @@ class SteppedTurn(Protocol):
     async def run_step(
         self, step: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]] = ...
     ) -> T: ...
+
+    async def begin_whole_call(self, call_id: str, name: str, given: Mapping[str, Any]) -> FunctionCall: ...
 
     async def keep_now(self, step: str, value: object) -> None: ...
 
@@ -304,12 +307,7 @@ class ModelSteps:
         """Show a call, unless it streamed; nothing waits once it is shown."""
         if found := self.find_call(call_id):
             return found
-        await self._turn.prepare()
-        await self._turn.reply.begin_call(call_id, name)  # nothing waits from here
-        await self._turn.reply.add_input(call_id, to_json(given))
-        made = await self._turn.reply.end_call(call_id)
-        assert made  # the input is valid JSON
-        await self._turn.settle("tool_use")
+        made = await self._turn.begin_whole_call(call_id, name, given)
         shown = self._shown[call_id] = ShownCall(made.index, made.id)
         await self._turn.keep_now(f"{_BEGIN}{call_id}", [made.index, made.id])
         return shown

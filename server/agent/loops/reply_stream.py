@@ -6,7 +6,7 @@ A round begins with the first text, thought or tool call after the last one ende
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal
 
 from a2a_canvas.server.agent.blocks import Progress
@@ -39,6 +39,7 @@ class ReplyStream:
 
     Attributes:
         text: the visible text of the round so far.
+        has_calls: the round contains calls of tools.
     """
 
     def __init__(self, progress: Progress, workspace: Workspace, output: TurnOutput, caller: Callable[[], str]) -> None:
@@ -51,6 +52,7 @@ class ReplyStream:
         self._blocks = 0
         self._calls: dict[str, int] = {}
         self._usage = Usage()
+        self.has_calls = False
 
     @property
     def text(self) -> str:
@@ -73,14 +75,6 @@ class ReplyStream:
             self._open = kind
         await self._take((TextDelta if kind == "text" else ThinkingDelta)(self._blocks, delta))
 
-    async def add_recorded(self, pieces: Iterable[str]) -> None:
-        """Add text that was shown before; an empty piece ends a block."""
-        for piece in pieces:
-            if piece:
-                await self.add("text", piece)
-            else:
-                await self.end_block()
-
     async def end_block(self) -> None:
         """End the open block: what follows is a paragraph of its own."""
         if self._open:
@@ -97,7 +91,7 @@ class ReplyStream:
         await self.end_block()
         call = await self._round()
         number, self._blocks = self._blocks, self._blocks + 1
-        self._calls[call_id] = number
+        self._calls[call_id], self.has_calls = number, True
         await call.take(BlockStart(number, "tool_use", replace_unstorable(call_id), replace_unstorable(name)))
         if carried_out:
             call.mark_carried_out(number)
@@ -117,10 +111,10 @@ class ReplyStream:
     async def end_round(self, reason: StopReason = "end_turn") -> str:
         """End the round, and append its blocks to the transcript; returns its text."""
         await self.end_block()
-        call, self._call = self._call, None
+        usage, self._usage = self._usage, Usage()
+        call, self._call = await self._round() if usage != Usage() else self._call, None
         if call is None:
             return ""
-        usage, self._usage = self._usage, Usage()
         await call.take(MessageStop(reason, usage))
         self.progress, self._blocks = call.progress, 0
         await self._output.append_transcript(call.unsaved_blocks())
@@ -139,6 +133,7 @@ class ReplyStream:
 
     async def _round(self) -> ModelCall:
         if self._call is None:
+            self.has_calls = False
             self._call = ModelCall(
                 self.progress.next_round(), {}, self._workspace, self._output, "delta", self._caller, own_tools=True
             )

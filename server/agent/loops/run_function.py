@@ -5,8 +5,9 @@ Rule 2: a message that arrives before the function returns, and that it has not 
         text so far is a message, and the function is called again with the new one.
 Rule 3: however a turn ends, drafts are closed, no message is lost, and the last event is a status, in one event-loop
         step (`turn.py`, rule 6).
-Rule 4: a message that was sent before a question is not its answer.
-Rule 5: a run that crashes more than MAX_CRASHES times without a new record ends the task.
+Rule 4: a message that was sent before a question is not its answer. It stays unread until the function takes it
+        (`Turn.messages`) or returns.
+Rule 5: steps that run while another part of the function asks end first.
 """
 
 from __future__ import annotations
@@ -44,12 +45,8 @@ from a2a_canvas.tools.tool import Workspace
 
 logger = logging.getLogger(__name__)
 
-MAX_CRASHES = 2
 NOT_RESTARTABLE = "The server was restarted in the middle of this task, and this agent cannot continue. Send it again."
 STATE_CONFLICT = "Another task of this conversation has changed what the agent remembers of it. Send the message again."
-TOO_MANY_CRASHES = (
-    f"The server broke down in the middle of this task {MAX_CRASHES + 1} times, so it has been given up. Send it again."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,7 @@ class AgentRequest:
         spend: counts tokens, of input and output.
         tokens_left: that may still be spent today; None without a limit.
         agui: what earlier runs have sent to AG-UI clients.
+        crashes: how often the task was taken over after a crash.
     """
 
     turn: TurnRequest
@@ -73,6 +71,7 @@ class AgentRequest:
     spend: Callable[[int, int], None] = lambda tokens_in, tokens_out: None
     tokens_left: Callable[[], int | None] = lambda: None
     agui: AguiLog = NO_LOG
+    crashes: int = 0
 
 
 async def run_function(
@@ -110,7 +109,7 @@ async def run_function(
 async def abandon_run(agent: AgentFunction, transcript: Transcript) -> None:
     """End what the newest run has started elsewhere: the function does not run again."""
     record = run_record(transcript)
-    if record and agent.abandon:
+    if record.message and agent.abandon:
         try:
             await agent.abandon(record.call)
         except Exception:
@@ -130,6 +129,7 @@ class _Runs:
     agui: AguiTask
     messages: list[UserMessage]
     turn: Turn | None = None
+    unread: tuple[int, ...] = ()
 
     async def ending(self) -> Ending:
         await self.output.label("Working…")
@@ -146,10 +146,12 @@ class _Runs:
             if ending.state.terminal:
                 await self._abandon_calls()
             await self.workspace.store.prepare_all()  # nothing waits from here (rule 3)
+            if self.turn and ending.state.paused:
+                await self._record_questions(self.turn)
             text = await self.reply.end_round("end_turn" if ending.state is State.COMPLETED else "error")
             if ending.state is State.COMPLETED:
                 ending = Ending(State.COMPLETED, text)
-                if not await self.take_messages(closing=True):
+                if not self.unread and not await self.take_messages(closing=True):
                     return ending
                 await self.output.text(text)
                 await self._record_call()
@@ -174,28 +176,37 @@ class _Runs:
         """Append the user's new messages to the transcript."""
         messages = self.request.turn.new_messages(closing)
         self.messages += messages
+        self.unread = (*self.unread, *range(len(self.messages) - len(messages) + 1, len(self.messages) + 1))
         await self.output.append_transcript(tuple(to_user_input(message) for message in messages))
         return messages
 
+    async def _take_unread(self, call: int) -> list[UserMessage]:
+        await self.take_messages()
+        numbers, self.unread = self.unread, ()
+        if numbers:
+            await self._step("took", str(len(numbers)), str(call))
+        return [self.messages[number - 1] for number in numbers]
+
     async def _run(self) -> Ending:
         record = run_record(self.output.transcript, self.request.turn.credentials)
-        if record is None:
+        self.unread = record.unread
+        if not record.message:
             await self._record_call()
-            record = RunRecord(len(self.messages))
+            record = run_record(self.output.transcript)
+            self.unread = record.unread
         if reason := await self._reason_to_give_up(record):
             await abandon_run(self.agent, self.output.transcript)
             return Ending(State.FAILED, reason)
-        await self._step("began")
-        if record.interrupted:
-            await self.flushed()  # so that the next crash is counted
+        await self._step("began", str(self.request.crashes))
+        if not self.agent.restartable:
+            await self.flushed()
         await self.calls.find(record.tool_names)
-        await self.reply.add_recorded(record.shown)
         self.turn = turn = self._make_turn(record)
         await turn.state.begin()
+        await turn.begin(record.shown)
         ending = await self._carry_out(turn)
-        if turn.asked:
-            await turn.calls.wait()
-            return await self._ask(turn)
+        if turn.asked and ending.state is State.COMPLETED:
+            return await self._pause(turn)
         await turn.calls.cancel()
         if ending.state is State.COMPLETED:
             await turn.save()
@@ -209,37 +220,50 @@ class _Runs:
     async def _reason_to_give_up(self, record: RunRecord) -> str:
         if record.interrupted and not self.agent.restartable:
             return NOT_RESTARTABLE
-        return TOO_MANY_CRASHES if record.runs > MAX_CRASHES else await self.request.turn.stop()
+        return await self.request.turn.stop()
 
     async def _carry_out(self, turn: Turn) -> Ending:
+        name = f"The agent {self.agent.name}"
         try:
-            await run_within(self.agent.name, self.agent.run(turn), None, before_cancel=turn.mark_cancelled)
-        except (CallPaused, TurnEnded):
-            pass
+            await run_within(name, self.agent.run(turn), None, before_cancel=turn.mark_cancelled)
+            if not turn.asked:
+                await turn.finish()
         except (LimitReached, Unavailable):
             raise
-        except ToolError as error:
-            return Ending(State.FAILED, str(error))
-        except StateConflict:
-            logger.exception("The agent failed")
-            return Ending(State.FAILED, STATE_CONFLICT)
-        except asyncio.CancelledError:
-            if (current := asyncio.current_task()) and current.cancelling():
+        except (Exception, BaseExceptionGroup, CallPaused, TurnEnded, asyncio.CancelledError) as error:
+            current = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and current and current.cancelling():
                 raise
-            return Ending(State.FAILED, "The agent cancelled itself.")
-        except (Exception, BaseExceptionGroup) as error:
             if not turn.ending and not turn.asked:  # else a framework has wrapped what ends the function
-                if self.request.turn.credentials:  # they may be in the trace
-                    logger.error("The agent failed with %s", type(error).__name__)
-                else:
-                    logger.exception("The agent failed")
-                return Ending(State.FAILED, INTERNAL_ERROR)
+                return Ending(State.FAILED, self._failure(error))
         return turn.ending or Ending(State.COMPLETED)
 
-    async def _ask(self, turn: Turn) -> Ending:
+    def _failure(self, error: BaseException) -> str:
+        """Why the task fails, for its user."""
+        match error:
+            case ToolError():
+                return str(error)
+            case asyncio.CancelledError():
+                return "The agent cancelled itself."
+            case StateConflict():
+                logger.error("The agent failed", exc_info=error)
+                return STATE_CONFLICT
+            case _ if self.request.turn.credentials:  # they may be in the trace
+                logger.error("The agent failed with %s", type(error).__name__)
+            case _:
+                logger.error("The agent failed", exc_info=error)
+        return INTERNAL_ERROR
+
+    async def _pause(self, turn: Turn) -> Ending:
+        await turn.calls.wait()
+        await turn.wait_for_steps()
         await turn.save()
-        await turn.prepare()
-        await turn.settle()  # nothing waits from here
+        ending = ending_from_tools([question.ask for question in turn.asked])
+        assert ending
+        return ending
+
+    async def _record_questions(self, turn: Turn) -> None:
+        await turn.settle()
         while await self.take_messages(closing=True):
             pass
         await turn.save_sets()
@@ -251,23 +275,19 @@ class _Runs:
         await self._step("paused")
         turn.release()
         self.turn = None
-        ending = ending_from_tools([question.ask for question in turn.asked])
-        assert ending
-        return ending
 
     def _make_turn(self, record: RunRecord) -> Turn:
         async def record_step(kind: StepKind, name: str, value: str) -> None:
             if kind == "kept":
-                if text := turn.take_unrecorded():
-                    await self._step("shown", text)
-                await turn.save_sets(name)
+                await turn.record_shown(name)
             await self._step(kind, value, name)
 
+        message = to_message(self.messages[record.message - 1])
         services = CallServices(
             record_step,
             self.flushed,
             paced_label(self.output),
-            self.request.turn.caller(),
+            message.caller,
             self.calls.writers,
             lambda names: (),
         )
@@ -275,7 +295,7 @@ class _Runs:
         turn_services = TurnServices(
             request.turn.stop,
             request.spend,
-            self.take_messages,
+            self._take_unread,
             request.values,
             request.turn.limits.state_bytes,
             request.tokens_left,
@@ -288,7 +308,7 @@ class _Runs:
             self.reply,
             self.output,
             AguiStream(self.agui),
-            to_message(self.messages[record.message - 1]),
+            message,
             self.calls,
             messages=self.messages,
             history=to_history(request.earlier, request.turn.earlier, self.output.transcript, self.messages),
@@ -309,7 +329,9 @@ class _Runs:
         await self.output.append_transcript(tuple(ToolResult(each.id, UNANSWERED, is_error=True) for each in pending))
 
     async def _record_call(self) -> None:
-        await self._step("called", str(len(self.messages)), self.request.turn.caller())
+        """Record a run that answers the oldest unread message."""
+        number = self.unread[0]
+        await self._step("called", str(number), self.messages[number - 1].sender)
 
     async def _step(self, kind: StepKind, value: str = "", name: str = "") -> None:
         await self.output.append_transcript((ToolStep(FUNCTION, kind, value, name),))

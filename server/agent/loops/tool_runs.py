@@ -17,7 +17,7 @@ from typing import Any, Protocol, assert_never
 
 from a2a_canvas.server.agent.events import ToolStep
 from a2a_canvas.server.agent.loops.model_steps import ModelSteps, ShownCall
-from a2a_canvas.server.agent.loops.run_record import RunRecord
+from a2a_canvas.server.agent.loops.run_record import RunRecord, result_point
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
@@ -40,7 +40,7 @@ class CallingTurn(Protocol):
 
     def new_call_id(self, name: str) -> str: ...
 
-    def pass_point(self) -> None: ...
+    def pass_point(self, point: str) -> None: ...
 
     async def check_limits(self) -> None: ...
 
@@ -80,7 +80,7 @@ class ToolRuns:
     def _result(self, use_id: str) -> ToolResult:
         if use_id in self._recorded:
             self._recorded.remove(use_id)
-            self._turn.pass_point()
+            self._turn.pass_point(result_point(use_id))
         return self._results[use_id]
 
     async def _begin(self, name: str, given: Mapping[str, Any], call_id: str | None) -> FunctionCall:

@@ -205,7 +205,7 @@ class FunctionCalls:
 
     async def _carry_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
         try:
-            result = await run_within(tool.name, tool.run(call.input, canvas), tool.timeout)
+            result = await run_within(f"The tool {tool.name}", tool.run(call.input, canvas), tool.timeout)
             shown = digest(result, tool.name, call.id)
             for artifact_id, file in shown.files:
                 await _keep(tool.name, file, canvas.artifact(artifact_id))

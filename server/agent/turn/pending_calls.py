@@ -6,7 +6,6 @@ A call waits because it asked the user, or because a crash interrupted it. Eithe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
@@ -14,7 +13,8 @@ from typing import Any, assert_never
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText, ToolResult, ToolUse
 from a2a_canvas.server.log_output import MASK
-from a2a_canvas.tools.functions.recorded_call import CallRecord, ChangeKey
+from a2a_canvas.tools.functions.recorded_call import CallRecord
+from a2a_canvas.tools.functions.repeated_changes import ChangeKey, SavedChanges, with_saved
 
 FUNCTION = ""
 """The id of the call that is the run of an agent's function."""
@@ -74,7 +74,7 @@ class _WaitingCall:
     caller: str
     answers: list[str | None] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
-    changes: dict[ChangeKey, int] = field(default_factory=dict)
+    changes: dict[ChangeKey, SavedChanges] = field(default_factory=dict)
     asks: set[int] = field(default_factory=set)
     credentials: bool = False
     withheld: frozenset[int] = frozenset()
@@ -91,7 +91,7 @@ class _WaitingCall:
                 self.asks.add(int(step.name) if step.name else len(self.answers))
                 self.credentials |= step.kind == "authentication"
             case "changed":
-                self.changes |= {(step.name, artifact): count for artifact, count in json.loads(step.value).items()}
+                self.changes = with_saved(self.changes, step.name, step.value)
             case "kept":
                 self.kept[step.name] = step.value
             case "paused":

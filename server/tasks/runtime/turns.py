@@ -4,7 +4,7 @@ Rule 1: no task stays `working` with nobody working on it: the last entry of a t
 Rule 2: a turn that is detached from its task (the lease was lost) emits nothing more, not even that.
 Rule 3: a turn that was interrupted by a crash is first rolled back to the last completed call
         (`agent/turn/resume.py`). It is resumed `MAX_RESUMPTIONS` times at most, because a task that crashes its server
-        must end.
+        must end; a function, so many times after each record that it makes.
 Rule 4: only so many turns run at once (`admission.py`). The others wait as `submitted`, or, if they are resumed, in the
         state they had. Operations without a model (undo, redo, restore, put) do not wait.
 Rule 5: a turn that waits can be cancelled, sent messages, handed over and taken over like one that runs.
@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -44,6 +44,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest, abandon_run, run_function
+from a2a_canvas.server.agent.loops.run_record import run_record
 from a2a_canvas.server.agent.model import LLM, NO_MODEL
 from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
 from a2a_canvas.server.agent.turn.function_calls import abandon, find_no_tool
@@ -341,7 +342,7 @@ class Turns:
             if late := handle.take_new_messages(closing=True):
                 await emit(TranscriptAppended(tuple(to_user_input(message) for message in late)))
             await emit(handle.ending)
-        except Exception:
+        except BaseException:  # a function may raise any
             logger.exception("The turn failed")
             await emit(self._failed(INTERNAL_ERROR))
 
@@ -375,7 +376,7 @@ class Turns:
         elif handle.operation:
             await self._run_operation(record, handle, handle.operation, emit)
         else:
-            await self._run_conversation(record, handle, emit, earlier, drafts)
+            await self._run_conversation(record, handle, emit, earlier, drafts, orphan.resumptions)
 
     async def abandon(self, record: TaskRecord) -> None:
         """A task is about to end without a turn: its calls that wait, or were interrupted, are not run again."""
@@ -390,9 +391,9 @@ class Turns:
             return handle.ending
         if orphan.write_failures:
             return self._failed(NOT_STORED)
-        # The run of a function counts its own: since its last record.
-        given_up = orphan.resumptions > MAX_RESUMPTIONS and not self.agent
-        return self._failed(TOO_MANY_RESUMPTIONS) if given_up else None
+        is_function = self.agent is not None and handle.operation is None
+        crashes = orphan.resumptions - (run_record(orphan.record.transcript).crashes if is_function else 0)
+        return self._failed(TOO_MANY_RESUMPTIONS) if crashes > MAX_RESUMPTIONS else None
 
     def _failed(self, reason: str) -> StatusChanged:
         return StatusChanged(State.FAILED, AgentMessage(self.new_id(), reason))
@@ -493,6 +494,7 @@ class Turns:
         emit: Emit,
         earlier: tuple[Transcript, ...],
         drafts: tuple[str, ...] = (),
+        crashes: int = 0,
     ) -> None:
         request = TurnRequest(
             task_id=record.task_id,
@@ -512,7 +514,7 @@ class Turns:
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
         if self.agent:
-            await self._run_agent(record, handle, request, flushed, emit)
+            await self._run_agent(record, handle, request, flushed, emit, crashes)
             return
         await run_turn(
             request,
@@ -535,11 +537,12 @@ class Turns:
         request: TurnRequest,
         flushed: Callable[[], Awaitable[None]],
         emit: Emit,
+        crashes: int,
     ) -> None:
         assert self.agent
         handle.lasts = self.agent.lasts or not self.agent.restartable
         await run_function(
-            await self._agent_request(record, handle, request),
+            replace(await self._agent_request(record, handle, request), crashes=crashes),
             self.agent,
             tools=self.tools(),
             store=self.store_of(record.task_id, handle),

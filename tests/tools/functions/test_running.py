@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -48,7 +49,7 @@ async def test_a_call_that_ignores_its_cancellation_is_left_to_itself(
                 continue
 
     with pytest.raises(CallTimeout):
-        await run_within("stubborn", stubborn(), 0.01)
+        await run_within("The tool stubborn", stubborn(), 0.01)
     assert "The tool stubborn was cancelled and has not ended" in caplog.text
     release.set()
 
@@ -72,6 +73,14 @@ async def test_a_cancelled_turn_waits_for_the_end_of_its_call() -> None:
     assert ended == [True]
 
 
+async def test_sys_exit_fails_the_call_and_not_the_server() -> None:
+    async def leave() -> None:
+        sys.exit(3)
+
+    with pytest.raises(RuntimeError, match=r"The tool leave has called sys.exit\(3\)"):
+        await run_within("The tool leave", leave(), 60)
+
+
 async def test_a_tool_that_blocks_the_event_loop_is_named_in_the_log_with_its_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -81,5 +90,5 @@ async def test_a_tool_that_blocks_the_event_loop_is_named_in_the_log_with_its_li
         while "The tool blocks blocks the event loop" not in caplog.text:
             time.sleep(0.001)  # noqa: ASYNC251
 
-    await run_within("blocks", blocks(), 60)
+    await run_within("The tool blocks", blocks(), 60)
     assert "test_running.py" in caplog.text

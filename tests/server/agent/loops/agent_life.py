@@ -11,6 +11,7 @@ from a2a_canvas.server.agent.loops.run_function import AgentRequest, run_functio
 from a2a_canvas.server.agent.loops.turn_values import STATE, SavedValues
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest
 from a2a_canvas.server.tasks.context_values import InMemoryContextValues, TaskValues
+from a2a_canvas.server.tasks.runtime.turns import unread_messages
 from tests.fakes import EventRecorder, FakeLLM, ids, said
 from tests.server.agent.turn.cut_harness import Cut
 from tests.server.agent.turn.turn_life import Life
@@ -44,10 +45,12 @@ class AgentLife(Life):
         new_messages: those that arrive while it works.
         flushes: how often it waited for the database.
         owner, caller: of the context, and of the message.
+        crashes: how often it was taken over after one.
     """
 
     owner = caller = ""
     tokens_left: int | None = None
+    crashes = 0
 
     def __init__(self, function, documents=None, tools=()) -> None:
         super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents, tools=tools)
@@ -77,7 +80,8 @@ class AgentLife(Life):
             limits=TurnLimits(state_bytes=self.state_bytes),
         )
         read = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
-        messages = tuple(each for each in record.history if isinstance(each, UserMessage))[:read]
+        sent = [each for each in record.history if isinstance(each, UserMessage)][:read]
+        messages = tuple(replace(each, sender=each.sender or self.caller) for each in sent)
         await run_function(
             AgentRequest(
                 turn,
@@ -86,6 +90,7 @@ class AgentLife(Life):
                 spend=self._spend,
                 tokens_left=lambda: self.tokens_left,
                 agui=record.agui,
+                crashes=self.crashes,
             ),
             self.agent,
             tools=self.tools,
@@ -123,11 +128,14 @@ class AgentLife(Life):
         self.told.events.append(MessageReceived(message))
         self.new_messages.append(message)
 
-    def crash(self, cut: Cut) -> "AgentLife":
-        life = AgentLife(self.agent, cut.documents)
+    def crash(self, cut: Cut, function=None) -> "AgentLife":
+        """What the server finds that takes the task over; `function` is the agent's code there."""
+        life = AgentLife(function or self.agent, cut.documents)
         life.told.events = self.told.events[: cut.told]
         life.values = StagedValues(life.told, [each for each in self.values.staged if each[0] < cut.told])
         life.state_bytes = self.state_bytes
+        life.crashes = self.crashes + 1
+        life.new_messages = list(unread_messages(life.record))
         return life
 
     @property

@@ -1,16 +1,16 @@
 """A property: wherever a function that appends to its state is cut off, the state is the same at the end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from tests.server.agent.loops.agent_life import AgentLife
-from tests.server.agent.loops.test_cut_functions import SIMPLE, WORDS, Op, Program, outcome, run_to_end
+from tests.server.agent.loops.test_cut_functions import WORDS, Op, Program, operations, outcome, run_to_end
 
+SIMPLE = operations("one", "two")
 SET = st.tuples(st.just("set"), WORDS)
 STEPS = st.lists(st.one_of(SIMPLE, SET), max_size=3)
 OPS = st.one_of(
@@ -26,32 +26,32 @@ OPS = st.one_of(
 class Remembering(Program):
     """Reads its history when it begins, and sets it with each word that is added."""
 
-    async def agent(self, turn: Turn) -> None:
+    async def _run(self, turn: Turn) -> AsyncIterator[str]:
         self.history = await turn.state.get() or []
-        await super().agent(turn)
+        async for piece in super()._run(turn):
+            yield piece
 
-    async def _carry_out(self, turn: Turn, op: Op, number: int) -> None:
-        kind, given = op
+    async def _act(self, turn: Turn, kind: str, given: object, number: str) -> None:
         match kind:
             case "set":
                 self.history = [*self.history, given]
                 await turn.state.set(self.history)
             case "get":
                 await turn.state.get()
-            case "once" | "tool":
-                before = self.history
-                await super()._carry_out(turn, op, number)
-                self.history = [*before, *(words for step, words in given if step == "set")]
             case _:
-                await super()._carry_out(turn, op, number)
+                await super()._act(turn, kind, given, number)
+
+    async def _run_step(self, turn: Turn, kind: str, ops: Sequence[Op], number: str) -> None:
+        before = self.history
+        await super()._run_step(turn, kind, ops, number)
+        self.history = [*before, *(words for step, words in ops if step == "set")]
 
 
 async def check_every_cut(ops: Sequence[Op]) -> None:
-    whole = AgentLife(Remembering(ops).agent)
+    whole = AgentLife(Remembering(ops, generator=False).agent)
     cuts = await run_to_end(whole)
     for interrupted, cut in cuts:
-        life = interrupted.crash(cut)
-        life.agent = agent_function(Remembering(ops).agent)
+        life = interrupted.crash(cut, Remembering(ops, generator=False).agent)
         if life.record.state.terminal:
             continue
         await run_to_end(life)

@@ -207,7 +207,7 @@ async def test_wherever_a_crash_cuts_it_off_no_recorded_answer_or_call_is_made_a
         life.check()
         assert (life.record.state, life.texts(), life.said) == (State.COMPLETED, TEXTS, SAID)
         assert framework.read == whole.read
-        rounds = ["model", *(f"model {number}" for number in range(2, len(SCRIPT) + 1))]
+        rounds = ["model", *(f"model#{number}" for number in range(2, len(SCRIPT) + 1))]
         assert framework.asked == [number for number, step in enumerate(rounds) if step not in kept]
         assert framework.ran == [call_id for call_id in ("s1", "b1") if f"call {call_id}" not in kept]
     assert resumed > 50

@@ -366,7 +366,7 @@ async def test_wherever_a_crash_cuts_it_off_it_comes_to_the_same_end() -> None:
         assert life.record.state is State.COMPLETED
         assert life.texts() == TEXTS
         assert life.said == SAID
-        names = {"look": "look", "search returned": "search", "sign": "sign", "sign 2": "sign"}
+        names = {"look": "look", "search returned": "search", "sign": "sign", "sign#2": "sign"}
         left = sorted(name for step, name in names.items() if step not in kept)
         assert sorted(report.steps) == left
     assert resumed > 20
