@@ -203,7 +203,7 @@ class _GraphRun:
         async def record() -> dict[str, Any]:
             if not interrupted:
                 await self._saver.commit(key)
-            return {"messages": seen, "interrupted": node.shown if interrupted else ""}
+            return {"messages": seen, "interrupted": "".join(node.shown) if interrupted else ""}
 
         await self._turn.model.checkpoint(key, record, calls=node.calls, results=node.results)
         for name in [each for each in node.calls.values() if each not in _OURS][:1]:
@@ -223,6 +223,7 @@ class _NodeContexts(BaseCallbackHandler):
     """Attributes what the code of a node does with the turn to the run of the node."""
 
     run_inline = True
+    ignore_llm = True  # else it would be called for each token
 
     def __init__(self, turn: Turn, saver: TurnCheckpoints) -> None:
         self._turn = turn

@@ -21,7 +21,7 @@ class NodeRun:
 
     Attributes:
         repeated: of the text that it had shown when it was interrupted, what it has not shown again.
-        shown: its text.
+        shown: its text, in pieces.
         messages: the ids of its messages.
         calls: the names of the tools that it calls, by the ids of the calls.
         results: of calls, which are shown when the node has ended.
@@ -29,7 +29,7 @@ class NodeRun:
 
     turn: Turn
     repeated: str = ""
-    shown: str = ""
+    shown: list[str] = field(default_factory=list)
     messages: list[str | None] = field(default_factory=list)
     calls: dict[str, str] = field(default_factory=dict)
     results: list[tuple[str, Outcome]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class NodeRun:
                     log_unknown("LangGraph", kind)
 
     async def _show_text(self, text: str) -> None:
-        self.shown += text
+        self.shown.append(text)
         if text and self.repeated.startswith(text):
             self.repeated = self.repeated.removeprefix(text)
         else:
