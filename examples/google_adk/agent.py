@@ -29,7 +29,10 @@ class Offline(BaseLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         for part in self.answer((llm_request.contents[-1].parts or [Part()])[-1]):
             await asyncio.sleep(0.03)  # as slowly as a model
-            yield LlmResponse(content=Content(role="model", parts=[part]), usage_metadata=Usage())
+            yield LlmResponse(
+                content=Content(role="model", parts=[part]),
+                usage_metadata=Usage(prompt_token_count=1, candidates_token_count=1),
+            )
 
     def answer(self, last: Part) -> list[Part]:
         if passage := re.search(r"<selection-\d+>(.*)</selection", last.text or "", re.DOTALL):

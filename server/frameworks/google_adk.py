@@ -63,7 +63,7 @@ def adk_agent(agent: BaseAgent) -> AgentFunction:
 
 async def _run(agent: BaseAgent, turn: Turn) -> None:
     run = _AdkRun(_with_steps(agent, turn, await ours.instructions_for(turn)), turn)
-    history = MessageHistory(turn, KEY)
+    history = MessageHistory(turn, KEY, is_file=lambda value: "inlineData" in value)
     for event in await _load(turn, history):
         await run.append(event)
     message: types.Content | None = _message(turn)
@@ -211,8 +211,10 @@ class _ResponseStream:
             raise ConnectionError(self._completed[-1].error_message if self._completed else "The answer broke off.")
         last = self._completed[-1]
         if usage := last.usage_metadata:
-            cached, tokens_in = usage.cached_content_token_count or 0, usage.prompt_token_count or 0
-            self.turn.spend(tokens_in - cached, usage.candidates_token_count or 0, cached)
+            cached = usage.cached_content_token_count or 0
+            tokens_in = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
+            tokens_out = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+            self.turn.spend(tokens_in - cached, tokens_out, cached)
         parts = [part for each in self._completed for part in (each.content and each.content.parts) or ()]
         return last.model_copy(update={"content": types.Content(role="model", parts=parts)})
 

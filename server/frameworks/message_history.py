@@ -1,13 +1,14 @@
 """The messages of a framework's agent between the tasks of a conversation: in `turn.state`, under the adapter's key.
 
 Rule 1: the messages of a task are one turn. If another task has saved its own meanwhile, this task's are added to them.
-Rule 2: a history that outgrows the state loses its oldest turns, whole. The first time in a conversation is logged.
+Rule 2: a turn that would take more than a quarter of the state is kept without its files: their names are in its text.
+Rule 3: a history that outgrows the state loses its oldest turns, whole. The first time in a conversation is logged.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.turn_values import StateConflict, fit_turns
@@ -17,6 +18,7 @@ from a2a_canvas.tools.json_values import json_text
 logger = logging.getLogger(__name__)
 
 Messages = list[JsonValue]
+IsFile = Callable[[Mapping[str, JsonValue]], bool]
 
 
 class MessageHistory:
@@ -24,11 +26,13 @@ class MessageHistory:
 
     Args:
         key: of the adapter, in the state.
+        is_file: whether an object in a list is a file with its content.
     """
 
-    def __init__(self, turn: Turn, key: str) -> None:
+    def __init__(self, turn: Turn, key: str, is_file: IsFile = lambda value: False) -> None:
         self._turn = turn
         self._key = key
+        self._is_file = is_file
         self._state: dict[str, JsonValue] = {}
         self._loaded: Messages = []
 
@@ -41,15 +45,21 @@ class MessageHistory:
     async def save(self, messages: Sequence[JsonValue]) -> None:
         """Set the messages: those loaded, then those of this task. A framework may have shortened the ones loaded."""
         count = len(self._loaded)
-        added = [*messages[count:]] if [*messages[:count]] == self._loaded else None
-        turns = [[*messages]] if added is None else [*self._turns, added]
+        follows = [*messages[:count]] == self._loaded
+        turn = self._fit([*messages[count:]] if follows else [*messages])
+        turns = [*self._turns, turn] if follows else [turn]
         while True:
             try:
                 await self._set(turns)
                 return
             except StateConflict:
                 await self._read()
-                turns = [*self._turns, [*messages] if added is None else added]
+                turns = [*self._turns, turn]
+
+    def _fit(self, turn: Messages) -> Messages:
+        """A turn, without its files if it is large (rule 2)."""
+        size = len(json_text(turn, "messages").encode())
+        return turn if size <= self._turn.state.max_bytes / 4 else [_without(self._is_file, each) for each in turn]
 
     async def _read(self) -> None:
         state = await self._turn.state.get()
@@ -83,3 +93,13 @@ class MessageHistory:
                 return dropped
             case _:
                 return False
+
+
+def _without(is_file: IsFile, value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            return {key: _without(is_file, each) for key, each in value.items()}
+        case list():
+            return [_without(is_file, each) for each in value if not (isinstance(each, dict) and is_file(each))]
+        case _:
+            return value

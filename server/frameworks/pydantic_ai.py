@@ -66,7 +66,7 @@ def _check_id(toolset: AbstractToolset[Any]) -> None:
 
 
 async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
-    history = MessageHistory(turn, KEY)
+    history = MessageHistory(turn, KEY, is_file=lambda value: value.get("kind") == "binary")
     messages = await _load(turn, history)
     answers: pa.DeferredToolResults | None = None
     while True:

@@ -87,7 +87,7 @@ def openai_reader(read: list[str]):
 def adk_reader(read: list[str]):
     class Reader(BaseLlm):
         async def generate_content_async(self, llm_request, stream=False) -> AsyncIterator:
-            read.append(str(llm_request.contents))
+            read.append(str([each.model_dump() for each in llm_request.contents]))
             yield LlmResponse(content=Content(role="model", parts=[Part(text="Read.")]))
 
     return frameworks.adk_agent(LlmAgent(name="reef", model=Reader(model="fake")))
@@ -118,6 +118,16 @@ def test_its_model_reads_files_with_their_names_and_the_tasks_before(reader) -> 
         assert all(text in said for text in ("first", '[File "reef.png", image/png]'))
         assert "x89PNG" in said or "iVBORw==" in said
     assert [text in read[1] for text in ("Read.", "second")] == [True, True]
+
+
+@pytest.mark.parametrize("reader", [pydantic_reader, openai_reader, adk_reader])
+def test_a_large_file_is_read_once_and_its_name_is_kept(reader) -> None:
+    read: list[str] = []
+    with served(loop=reader(read), max_state_bytes=100_000) as it:
+        it.send("first", files={"reef.png": b"\x89PNG" + bytes(40_000)})
+        it.send("second")
+    assert [len(said) > 40_000 for said in read] == [True, False]
+    assert all(text in read[1] for text in ("first", '[File "reef.png", image/png]', "Read.", "second"))
 
 
 # ------------------------------------------------------------------------- events that an adapter does not know

@@ -219,6 +219,19 @@ async def test_it_writes_the_passage_of_an_edit() -> None:
     assert EDIT_SYSTEM in read[0]
 
 
+async def test_thoughts_and_what_tools_read_count_as_tokens() -> None:
+    usage = types.GenerateContentResponseUsageMetadata(
+        prompt_token_count=100,
+        cached_content_token_count=10,
+        tool_use_prompt_token_count=5,
+        candidates_token_count=20,
+        thoughts_token_count=7,
+    )
+    said = answer(types.Part(text="High.")).model_copy(update={"usage_metadata": usage})
+    life = await run(adk_agent(LlmAgent(name="reef", model=Model(model="fake", respond=lambda request: [said]))))
+    assert life.spent == (105, 27)
+
+
 def calling(calls):
     def respond(request: LlmRequest) -> list[LlmResponse]:
         parts = [part for content in request.contents for part in content.parts or ()]

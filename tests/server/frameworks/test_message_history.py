@@ -93,3 +93,16 @@ async def test_the_oldest_turns_are_dropped_and_that_is_logged_once(caplog: pyte
     assert [record.getMessage() for record in caplog.records] == [
         "The messages of this conversation exceed --max-state-bytes; from now on its oldest turns are dropped."
     ]
+
+
+async def test_a_large_turn_is_kept_without_its_files() -> None:
+    image = {"type": "image", "data": "x" * 60}
+
+    async def agent(turn: Turn) -> None:
+        history = MessageHistory(turn, "key", is_file=lambda value: value.get("type") == "image")
+        await history.save([*(await history.load() or []), {"content": ["See", image]}])
+
+    for limit, content in ((1_000, ["See", image]), (300, ["See"])):
+        life = AgentLife(agent)
+        life.state_bytes = limit
+        assert await run(life) == history_of([{"content": content}])
