@@ -565,3 +565,34 @@ async def test_a_message_that_comes_while_it_works_continues_the_graph() -> None
     await life.run()
     life.check()
     assert life.said == ["Go", "Go, Go, more"]
+
+
+async def test_nodes_that_run_at_the_same_time_are_each_recorded_when_they_end() -> None:
+    def agent(ran: list[str]):
+        def node(name: str):
+            async def run_node(state: MessagesState):
+                ran.append(name)
+                chunks = say(f"{name} says much. " * (3 if name == "slow" else 1))
+                return {"messages": [await Model(answer=lambda messages: chunks, asked=[]).ainvoke(name)]}
+
+            return run_node
+
+        builder = StateGraph(MessagesState)
+        for name in ("fast", "slow"):
+            builder.add_node(name, node(name)).add_edge(START, name)
+        return langgraph_agent(builder.compile())
+
+    first = AgentLife(agent([]))
+    cuts = await run_to_end(first)
+    for interrupted, cut in cuts:
+        ran: list[str] = []
+        life = interrupted.crash(cut)
+        life.agent = agent(ran)
+        if life.record.state.terminal:
+            continue
+        ended = ended_nodes(life)
+        await run_to_end(life)
+        life.check()
+        assert len(ran) == 2 - ended
+        [reply] = life.said
+        assert (reply.count("fast says"), reply.count("slow says")) == (1, 3)
