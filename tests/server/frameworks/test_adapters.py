@@ -1,9 +1,11 @@
-"""What holds for all adapters: what their models read, and what is wrong or unknown."""
+"""What holds for all adapters: what their models read, how their tasks end, and what is wrong or unknown."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 from agents import Agent as OpenAIAgent
@@ -68,66 +70,113 @@ def test_every_framework_has_its_adapter() -> None:
 # ------------------------------------------------------------------------- what their models read
 
 
-def pydantic_reader(read: list[str]):
+Answer = Callable[[str], Awaitable[str]]
+"""A model: the answer to all that it reads."""
+
+
+def pydantic_model(answer: Answer):
     async def model(messages, info) -> AsyncIterator:
-        read.append(str(messages))
-        yield "Read."
+        yield await answer(str(messages))
 
     return frameworks.pydantic_ai_agent(PydanticAgent(FunctionModel(stream_function=model)))
 
 
-def openai_reader(read: list[str]):
-    def answer(call):
-        read.append(str(call.input))
-        return [assistant_message("Read.")]
+def openai_model(answer: Answer):
+    async def respond(call):
+        return [assistant_message(await answer(str(call.input)))]
 
-    return frameworks.openai_agent(OpenAIAgent(name="reef", model=ScriptedModel([ModelStep.respond(answer)] * 2)))
+    return frameworks.openai_agent(OpenAIAgent(name="reef", model=ScriptedModel([ModelStep.respond(respond)] * 2)))
 
 
-def adk_reader(read: list[str]):
-    class Reader(BaseLlm):
+def adk_model(answer: Answer):
+    class Model(BaseLlm):
         async def generate_content_async(self, llm_request, stream=False) -> AsyncIterator:
-            read.append(str([each.model_dump() for each in llm_request.contents]))
-            yield LlmResponse(content=Content(role="model", parts=[Part(text="Read.")]))
+            text = await answer(str([each.model_dump() for each in llm_request.contents]))
+            yield LlmResponse(content=Content(role="model", parts=[Part(text=text)]))
 
-    return frameworks.adk_agent(LlmAgent(name="reef", model=Reader(model="fake")))
+    return frameworks.adk_agent(LlmAgent(name="reef", model=Model(model="fake")))
 
 
 def graph_of(answer):
     async def node(state: MessagesState):
-        return {"messages": [answer(state["messages"])]}
+        return {"messages": [await answer(state["messages"])]}
 
     return StateGraph(MessagesState).add_sequence([node]).add_edge(START, "node").compile()
 
 
-def graph_reader(read: list[str]):
-    def answer(messages):
-        read.append(str(messages))
-        return AIMessage("Read.")
+def graph_model(answer: Answer):
+    async def say(messages) -> AIMessage:
+        return AIMessage(await answer(str(messages)))
 
-    return frameworks.langgraph_agent(graph_of(answer))
+    return frameworks.langgraph_agent(graph_of(say))
 
 
-@pytest.mark.parametrize("reader", [pydantic_reader, openai_reader, adk_reader, graph_reader])
-def test_its_model_reads_files_with_their_names_and_the_tasks_before(reader) -> None:
-    read: list[str] = []
-    with served(loop=reader(read)) as it:
+models = pytest.mark.parametrize("model", [pydantic_model, openai_model, adk_model, graph_model])
+
+
+class Reader:
+    """Keeps what it reads."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    async def answer(self, said: str) -> str:
+        self.read.append(said)
+        return "Read."
+
+
+@models
+def test_its_model_reads_files_with_their_names_and_the_tasks_before(model) -> None:
+    reader = Reader()
+    with served(loop=model(reader.answer)) as it:
         assert it.send("first", files={"reef.png": b"\x89PNG"}).text == "Read."
         assert it.send("second").text == "Read."
-    for said in read:
+    for said in reader.read:
         assert all(text in said for text in ("first", '[File "reef.png", image/png]'))
         assert "x89PNG" in said or "iVBORw==" in said
-    assert [text in read[1] for text in ("Read.", "second")] == [True, True]
+    assert [text in reader.read[1] for text in ("Read.", "second")] == [True, True]
 
 
-@pytest.mark.parametrize("reader", [pydantic_reader, openai_reader, adk_reader])
-def test_a_large_file_is_read_once_and_its_name_is_kept(reader) -> None:
-    read: list[str] = []
-    with served(loop=reader(read), max_state_bytes=100_000) as it:
+@pytest.mark.parametrize("model", [pydantic_model, openai_model, adk_model])
+def test_a_large_file_is_read_once_and_its_name_is_kept(model) -> None:
+    reader = Reader()
+    with served(loop=model(reader.answer), max_state_bytes=100_000) as it:
         it.send("first", files={"reef.png": b"\x89PNG" + bytes(40_000)})
         it.send("second")
-    assert [len(said) > 40_000 for said in read] == [True, False]
-    assert all(text in read[1] for text in ("first", '[File "reef.png", image/png]', "Read.", "second"))
+    assert [len(said) > 40_000 for said in reader.read] == [True, False]
+    assert all(text in reader.read[1] for text in ("first", '[File "reef.png", image/png]', "Read.", "second"))
+
+
+# ------------------------------------------------------------------------- how a task ends
+
+
+@models
+def test_a_failure_of_the_model_is_a_failed_task_that_gives_nothing_away(model) -> None:
+    async def fail(said: str) -> str:
+        raise ValueError("the key is 1234")
+
+    with served(loop=model(fail)) as it:
+        answer = it.send("Go")
+    assert (answer.state, "operator's log" in answer.text, "1234" in answer.text) == ("failed", True, False)
+
+
+@models
+def test_a_cancelled_task_cancels_the_request_to_the_model(model) -> None:
+    begun, ended = Event(), Event()
+
+    async def hang(said: str) -> str:
+        begun.set()
+        try:
+            await asyncio.Future()
+        finally:
+            ended.set()
+        return ""
+
+    with served(loop=model(hang)) as it:
+        task = it.begin("Go")
+        assert begun.wait(20)
+        assert it.cancel(task).state == "canceled"
+        assert ended.wait(20)
 
 
 # ------------------------------------------------------------------------- events that an adapter does not know
@@ -136,6 +185,10 @@ def test_a_large_file_is_read_once_and_its_name_is_kept(reader) -> None:
 async def search(messages, info) -> AsyncIterator:
     yield {0: NativeToolCallPart("web_search", {"query": "tides"})}
     yield "High."
+
+
+async def show_video(messages) -> AIMessage:
+    return AIMessage([{"type": "video", "url": "u"}, {"type": "text", "text": "High."}])
 
 
 class Searching(ScriptedModel):
@@ -170,9 +223,7 @@ class Calculating(BaseLlm):
             "executable_code",
         ),
         (
-            lambda: frameworks.langgraph_agent(
-                graph_of(lambda _: AIMessage([{"type": "video", "url": "u"}, {"type": "text", "text": "High."}]))
-            ),
+            lambda: frameworks.langgraph_agent(graph_of(show_video)),
             "video",
         ),
     ],
