@@ -38,12 +38,13 @@ NO_QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool to offer to the framework's model: one that writes artifacts, or one of the agent's folder.
+    """A tool to offer to the framework's model: one that writes artifacts, one of the agent's folder, or `ask_user`.
 
     Attributes:
         call: takes the id of the framework's call and its input, and returns what the model reads, also if the call
             failed. It is a step.
         needs_approval: the framework waits for the user's approval before it calls.
+        asks: the user gives the result (rule 1), so it is not called.
     """
 
     name: str
@@ -51,6 +52,7 @@ class OfferedTool:
     input_schema: Mapping[str, Any]
     call: Callable[[str, Mapping[str, Any]], Awaitable[str]]
     needs_approval: bool = False
+    asks: bool = False
 
 
 def offered_tools(turn: Turn) -> Sequence[OfferedTool]:
@@ -65,11 +67,16 @@ def offered_tools(turn: Turn) -> Sequence[OfferedTool]:
         OfferedTool(each.name, each.description, each.input_schema, partial(_write, turn, each.name))
         for each in ARTIFACT_TOOLS.values()
     ]
-    return [*artifact, *folder]
+    question = OfferedTool(ask_user.name, ask_user.description, ask_user.input_schema, _leave_to_user, asks=True)
+    return [*artifact, *folder, question]
 
 
 async def _write(turn: Turn, name: str, call_id: str, given: Mapping[str, Any]) -> str:
     return await turn.model.run_artifact_call(call_id, name, given)
+
+
+async def _leave_to_user(call_id: str, given: Mapping[str, Any]) -> str:
+    raise NotImplementedError("The user gives the result of ask_user.")
 
 
 async def _call(tool: TurnTool, call_id: str, given: Mapping[str, Any]) -> str:

@@ -37,7 +37,6 @@ from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.server.frameworks.partial_arguments import ArgumentWriter, UnorderedArguments, parse_path
-from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Done, Outcome, to_json
 
@@ -231,8 +230,7 @@ class _SteppedTools(BaseToolset):
         own = [copy.copy(tool) for tool in await self._agent.canonical_tools(readonly_context)]
         for tool in own:
             tool.run_async = partial(self._run, tool, type(tool).run_async)  # type: ignore[method-assign]
-        offered = map(_OfferedTool, ours.offered_tools(self._turn))
-        return [*own, *offered, *(() if self._turn.edit else (_QuestionTool(),))]
+        return [*own, *map(_OfferedTool, ours.offered_tools(self._turn))]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         for each in self._agent.tools:
@@ -268,32 +266,18 @@ def _repeat(actions: Any, context: ToolContext) -> None:
 
 class _OfferedTool(BaseTool):
     def __init__(self, tool: ours.OfferedTool) -> None:
-        super().__init__(name=tool.name, description=tool.description)
+        super().__init__(name=tool.name, description=tool.description, is_long_running=tool.asks)
         self._tool = tool
 
     def _get_declaration(self) -> types.FunctionDeclaration:
-        return _declaration(self, self._tool.input_schema)
+        schema = dict(self._tool.input_schema)
+        return types.FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=schema)
 
     async def check_require_confirmation(self, args: dict[str, Any], tool_context: ToolContext) -> bool:
         return self._tool.needs_approval
 
-    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        return await self._tool.call(tool_context.function_call_id or "", args)
-
-
-class _QuestionTool(BaseTool):
-    def __init__(self) -> None:
-        super().__init__(name=ask_user.name, description=ask_user.description, is_long_running=True)
-
-    def _get_declaration(self) -> types.FunctionDeclaration:
-        return _declaration(self, ask_user.input_schema)
-
-    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> None:
-        return None
-
-
-def _declaration(tool: BaseTool, schema: Mapping[str, Any]) -> types.FunctionDeclaration:
-    return types.FunctionDeclaration(name=tool.name, description=tool.description, parameters_json_schema=dict(schema))
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str | None:
+        return None if self._tool.asks else await self._tool.call(tool_context.function_call_id or "", args)
 
 
 async def _ask(turn: Turn, calls: Iterable[types.FunctionCall]) -> Sequence[types.Content]:

@@ -240,10 +240,9 @@ def canvas_tools() -> list[BaseTool]:
     Called in a node, it also returns the tools of the agent folder.
     """
     turn = _TURN.get(None)
-    offered = [*(ours.offered_tools(turn) if turn else ARTIFACT_TOOLS.values())]
     return [
         _CanvasTool(name=tool.name, description=tool.description, args_schema=dict(tool.input_schema))
-        for tool in (*offered, *(() if turn and turn.edit else (ask_user,)))
+        for tool in (ours.offered_tools(turn) if turn else _OURS.values())
     ]
 
 
@@ -253,10 +252,10 @@ class _CanvasTool(BaseTool):
     async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> m.ToolMessage:
         call_id, given = input["id"], input["args"]
         tools = {each.name: each for each in ours.offered_tools(_TURN.get())}
-        if self.name == ask_user.name and not _TURN.get().edit:
-            content = str(interrupt(given))
-        elif self.name not in tools:
+        if self.name not in tools:
             content = _NOT_IN_EDITS
+        elif tools[self.name].asks:
+            content = str(interrupt(given))
         else:
             if tools[self.name].needs_approval:
                 interrupt({"a2a-canvas: approve": [call_id, self.name, given]})

@@ -128,8 +128,7 @@ class _SteppedAgents:
     async def _tools(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> list[sdk.Tool]:
         tools = await agent.get_all_tools(context)
         own = [self._step(tool) if isinstance(tool, sdk.FunctionTool) else tool for tool in tools]
-        offered = map(_offer, ours.offered_tools(self.turn))
-        return [*own, *offered, *(() if self.turn.edit else (self._question_tool(),))]
+        return [*own, *map(self._offer, ours.offered_tools(self.turn))]
 
     async def _prompt(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> str:
         return "\n\n".join(filter(None, (await agent.get_system_prompt(context), self._instructions)))
@@ -143,12 +142,13 @@ class _SteppedAgents:
 
         return replace(tool, on_invoke_tool=invoke)
 
-    def _question_tool(self) -> sdk.FunctionTool:
+    def _offer(self, tool: ours.OfferedTool) -> sdk.FunctionTool:
         async def invoke(context: ToolContext[Any], given: str) -> str:
-            return self._answers[context.tool_call_id]
+            call_id = context.tool_call_id
+            return self._answers[call_id] if tool.asks else await tool.call(call_id, _parse(given))
 
-        schema = dict(ask_user.input_schema)
-        return sdk.FunctionTool(ask_user.name, ask_user.description, schema, invoke, False, needs_approval=True)
+        schema, waits = dict(tool.input_schema), tool.needs_approval or tool.asks
+        return sdk.FunctionTool(tool.name, tool.description, schema, invoke, False, needs_approval=waits)
 
     async def ask(self, result: sdk.RunResult) -> sdk.RunState[Any]:
         """Ask what interrupts the run, all at once (rule 2)."""
@@ -166,16 +166,6 @@ class _SteppedAgents:
             else:
                 state.reject(item, rejection_message=answer.refusal)
         return state
-
-
-def _offer(tool: ours.OfferedTool) -> sdk.FunctionTool:
-    async def invoke(context: ToolContext[Any], given: str) -> str:
-        return await tool.call(context.tool_call_id, _parse(given))
-
-    schema = dict(tool.input_schema)
-    return sdk.FunctionTool(
-        tool.name, tool.description, schema, invoke, strict_json_schema=False, needs_approval=tool.needs_approval
-    )
 
 
 class _SteppedModel(Model):

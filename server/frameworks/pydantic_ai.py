@@ -16,15 +16,13 @@ from typing import Any, cast
 import pydantic_ai as pa
 from pydantic_ai import durable_exec as durable
 from pydantic_ai import messages as m
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, ExternalToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
 
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import MessageHistory
-from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
@@ -77,7 +75,7 @@ async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any]
             output_type=[agent.output_type, pa.DeferredToolRequests],
             deps=deps(turn),
             instructions=await ours.instructions_for(turn),
-            toolsets=[_offered_tools(turn), _QUESTIONS],
+            toolsets=[_offered_tools(turn)],
             capabilities=[TurnDurability(turn, name)],
         )
         messages = result.all_messages()
@@ -214,6 +212,8 @@ class _AnswerStream:
 def _offered_tools(turn: Turn) -> FunctionToolset[Any]:
     def wrap(offered: ours.OfferedTool) -> pa.Tool[Any]:
         async def call(context: pa.RunContext[Any], **given: Any) -> str:
+            if offered.asks:
+                raise pa.CallDeferred
             return await offered.call(context.tool_call_id or "", given)
 
         schema = dict(offered.input_schema)
@@ -222,15 +222,6 @@ def _offered_tools(turn: Turn) -> FunctionToolset[Any]:
         return tool
 
     return FunctionToolset([wrap(each) for each in ours.offered_tools(turn)])
-
-
-_QUESTIONS: ExternalToolset[Any] = ExternalToolset(
-    [
-        ToolDefinition(
-            name=ask_user.name, parameters_json_schema=dict(ask_user.input_schema), description=ask_user.description
-        )
-    ]
-)
 
 
 async def _ask(turn: Turn, requests: pa.DeferredToolRequests) -> pa.DeferredToolResults:
