@@ -153,13 +153,20 @@ class LongAnswer:
 
     Attributes:
         name: of its document; empty while it is a reply.
-        text: so far, while it is a reply.
     """
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self.text = ""
+        self._pieces: list[str] = []
+        self._breaks = 0
+        self._breaks_at_end = 0
+        self._begun = False
         self.name = ""
+
+    @property
+    def text(self) -> str:
+        """So far, while it is a reply."""
+        return "".join(self._pieces)
 
     def feed(self, piece: str, *, stays: bool = False) -> DocumentChange | str:
         """The change of its document, or the text to reply. The first change has the text so far.
@@ -169,8 +176,17 @@ class LongAnswer:
         """
         if self.name:
             return DocumentChange(self.name, piece, append=True)
-        self.text += piece
-        if stays or self.text.strip().count("\n") < LONG:
+        self._add(piece)
+        if stays or self._breaks < LONG:
             return piece
         self.name = document_name(self.text, self._agent)
         return DocumentChange(self.name, self.text, append=False)
+
+    def _add(self, piece: str) -> None:
+        """Count the line breaks between what is not blank, each piece alone: an answer may be one long line."""
+        self._pieces.append(piece)
+        breaks = self._breaks_at_end if self._begun else 0
+        if inner := piece.rstrip():
+            self._breaks += breaks + (inner if self._begun else inner.lstrip()).count("\n")
+            self._begun, breaks = True, 0
+        self._breaks_at_end = breaks + piece[len(inner) :].count("\n")

@@ -1,6 +1,7 @@
 """What of a run becomes a document."""
 
 import json
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -85,3 +86,14 @@ def test_an_answer_is_a_reply_up_to_its_last_short_line_and_then_a_document() ->
     assert [answer.feed(line) for line in lines[:LONG]] == lines[:LONG]
     assert answer.feed(lines[LONG]) == DocumentChange("agent.md", "".join(lines[: LONG + 1]), append=False)
     assert answer.feed(lines[LONG + 1]) == DocumentChange("agent.md", lines[LONG + 1], append=True)
+
+
+@given(st.lists(st.text("a \n", max_size=12), max_size=30))
+def test_an_answer_is_long_by_the_lines_between_its_first_and_last_text_however_it_is_cut(pieces: list[str]) -> None:
+    answer = LongAnswer("agent")
+    for piece, text in zip(pieces, accumulate(pieces), strict=True):
+        is_long = text.strip().count("\n") >= LONG
+        assert answer.feed(piece) == (DocumentChange("agent.md", text, append=False) if is_long else piece)
+        if is_long:
+            return
+        assert answer.text == text
