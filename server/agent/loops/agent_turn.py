@@ -431,7 +431,7 @@ class Turn(RecordedCall):
 
     async def begin_whole_call(self, call_id: str, name: str, given: Mapping[str, Any]) -> FunctionCall:
         """Show a call that does not stream, which ends the round; nothing waits once it is shown."""
-        await self.prepare()
+        await self.model.prepare_call()
         await self._pieces.set_aside(self._step)
         await self.reply.begin_call(call_id, name)
         await self.reply.add_input(call_id, to_json(given))
@@ -505,7 +505,7 @@ class Turn(RecordedCall):
 
     async def undo(self) -> None:
         self.release()
-        await self._calls.abort_all()
+        await self._calls.abort_all(running=True)
         await super().undo()
 
     def skip_saved_changes(self) -> None:
@@ -515,6 +515,16 @@ class Turn(RecordedCall):
     def mark_cancelled(self, reason: tuple[object, ...]) -> None:
         """The function is about to be cancelled."""
         self.handed_over = reason == (HANDED_OVER,)
+
+    def claim_reply(self) -> bool:
+        """Whether the step that is running may show calls now; what others say then waits for its end."""
+        return self._pieces.claim(self._step)
+
+    async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
+        value = await super()._run_step(name, fn, recorded)
+        if not self._ended:
+            await self._pieces.end(name)
+        return value
 
     async def _undo_step(self, name: str) -> None:
         if not self.handed_over and not self._ended:

@@ -2,6 +2,8 @@
 
 Rule 1: an answer is a step (`respond`): its text, thinking and calls stream while the step runs, and its round ends
         with the record. A crash before the record repeats the answer, and what the first try showed is replaced.
+        Of answers that are made at the same time, one streams its calls. Those of the others are shown when they run,
+        and after its end: a call that is shown whole ends the round.
 Rule 2: a call is a step (`run_call`), named by the call's id, because frameworks run calls in parallel: their order
         differs from run to run.
 Rule 3: a call that failed is recorded, too: the model has read the failure.
@@ -13,9 +15,11 @@ Rule 4: a framework with checkpoints of its own does not run again from its star
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from a2a_canvas.server.agent.endings import to_tool_result
@@ -53,6 +57,8 @@ class SteppedTurn(Protocol):
 
     def within(self, name: str) -> AbstractContextManager[None]: ...
 
+    def claim_reply(self) -> bool: ...
+
     def enter(self, name: str) -> None: ...
 
     def pass_step(self, step: str) -> Any: ...
@@ -84,6 +90,23 @@ class ShownCall:
     use_id: str
 
 
+@dataclass(slots=True, eq=False)
+class _ModelAnswer:
+    """An answer that is being made.
+
+    Attributes:
+        streams: a call of it has begun to stream.
+        calls: those that clients have seen.
+    """
+
+    streams: bool = False
+    calls: list[str] = field(default_factory=list)
+
+
+_ANSWER: ContextVar[_ModelAnswer | None] = ContextVar("answer", default=None)
+"""The answer that is made in this context."""
+
+
 class ModelSteps:
     """The answers and tool calls of the agent's own model: `turn.model`."""
 
@@ -91,6 +114,8 @@ class ModelSteps:
         self._turn = turn
         self._calls = calls
         self._shown: dict[str, ShownCall] = {}
+        self._streaming: _ModelAnswer | None = None
+        self._answer_ended = asyncio.Event()
 
     async def respond(self, name: str, fn: Callable[[], Awaitable[T]], *, key: str = "") -> T:
         """An answer of the model, as a step: what `fn` streams is its text, thinking and calls.
@@ -106,36 +131,60 @@ class ModelSteps:
             self._shown |= {call_id: ShownCall(*place) for call_id, place in shown.items()}
             return result
         await self._turn.check_limits()
-        await self._calls.abort_all()
-        before = set(self._shown)
-
-        async def answer() -> list[Any]:
-            try:
-                value = await fn()
-                for call_id in self._turn.reply.open_calls:
-                    await self.end_call(call_id)
-            except BaseException as error:
-                await self._calls.abort_all()
-                if isinstance(error, Exception):
-                    await self._turn.take_back()
-                raise
-            made = {
-                call_id: [each.index, each.use_id] for call_id, each in self._shown.items() if call_id not in before
-            }
-            return [value, made]
+        made = _ModelAnswer()
+        if self._streaming is None:
+            self._streaming = made
+            await self._calls.abort_all()
 
         async def end_round() -> None:
-            if self._shown.keys() - before:  # an answer without calls may be the last one, whose text is the reply
+            if made.calls:  # an answer without calls may be the last one, whose text is the reply
                 await self._turn.settle("tool_use")
 
-        result, _ = await self._turn.run_step(step, answer, end_round)
+        try:
+            result, _ = await self._turn.run_step(step, lambda: self._make(made, fn), end_round)
+        finally:
+            if self._streaming is made:
+                self._streaming = None
+                self._answer_ended.set()
         return result
+
+    async def _make(self, answer: _ModelAnswer, fn: Callable[[], Awaitable[object]]) -> list[Any]:
+        """The value of an answer, and the places of its calls."""
+        outer = _ANSWER.set(answer)
+        try:
+            value = await fn()
+            for call_id in self._turn.reply.open_calls if self._streaming is answer else ():
+                await self.end_call(call_id)
+        except BaseException as error:
+            if self._streaming is answer:
+                await self._calls.abort_all()
+            if isinstance(error, Exception):
+                await self._turn.take_back()
+            raise
+        finally:
+            _ANSWER.reset(outer)
+        shown = {call_id: self._shown[call_id] for call_id in answer.calls}
+        return [value, {call_id: [each.index, each.use_id] for call_id, each in shown.items()}]
+
+    async def prepare_call(self) -> None:
+        """Wait until a call may be shown whole, which ends the round: no answer streams one."""
+        await self._turn.prepare()
+        while self._streaming and self._streaming.streams:
+            self._answer_ended.clear()
+            await self._answer_ended.wait()
+            await self._turn.prepare()
 
     async def begin_call(self, call_id: str, name: str) -> None:
         """The model begins to write a call of a tool; ignored if clients have seen the call."""
-        if self._turn.is_live and call_id not in self._shown:
+        if self._turn.is_live and call_id not in self._shown and self._may_stream(_ANSWER.get()):
             self._calls.begin(call_id, name)
             await self._turn.reply.begin_call(call_id, name)
+
+    def _may_stream(self, answer: _ModelAnswer | None) -> bool:
+        if answer is None:  # of a framework with checkpoints
+            return True
+        answer.streams = answer.streams or (answer is self._streaming and self._turn.claim_reply())
+        return answer.streams
 
     async def add_input(self, call_id: str, piece: str) -> None:
         """A piece of the JSON of a call's input. An artifact grows with it, if the tool is one of `ARTIFACT_TOOLS`."""
@@ -150,6 +199,8 @@ class ModelSteps:
         if self._turn.is_live and call_id in self._turn.reply.open_calls:
             if made := await self._turn.reply.end_call(call_id):
                 self._shown[call_id] = ShownCall(made.index, made.id)
+                if answer := _ANSWER.get():
+                    answer.calls.append(call_id)
             else:
                 await self._calls.abort(call_id)
 

@@ -4,7 +4,7 @@ Rule 1: what is recorded with a step is what was shown in it, and what was shown
 Rule 2: of steps that run at the same time, one shows text at a time. What another one says waits until that step ends.
 Rule 3: the round shows what is recorded first, in the order of the records, because a rerun begins with that. A step
         that ends before the one that shows its text therefore restarts the round. So does one that fails: what it has
-        shown is taken back.
+        shown is taken back. A round with calls of tools cannot restart, so it has the text of one step.
 """
 
 from __future__ import annotations
@@ -84,6 +84,17 @@ class ReplyPieces:
         else:
             self._waiting.setdefault(step, []).append((kind, text))
 
+    def claim(self, step: str) -> bool:
+        """Have what others say wait for the end of this step, if it may show something now (rule 2)."""
+        if self._speaker not in (OUTSIDE, step):
+            return False
+        self._speaker = step
+        return True
+
+    async def end(self, step: str) -> None:
+        """A step has ended, and is recorded."""
+        await self._hand_over(step)
+
     async def record(self, step: str) -> ShownText:
         """What the record of a step contains that ends now."""
         usage = self._usage.pop(OUTSIDE, Usage()) + self._usage.pop(step, Usage())
@@ -96,7 +107,8 @@ class ReplyPieces:
             await self._restart()
         else:
             await self._show(waited)
-        await self._hand_over(step)
+        if step != self._speaker:  # else `end`, once its round has ended
+            await self._hand_over(step)
         return ShownText(tuple(mine), usage)
 
     async def drop(self, step: str, *, restart: bool = False) -> None:

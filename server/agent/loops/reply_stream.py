@@ -117,6 +117,7 @@ class ReplyStream:
             return ""
         await call.take(MessageStop(reason, usage))
         self.progress, self._blocks = call.progress, 0
+        self._calls.clear()
         await self._output.append_transcript(call.unsaved_blocks())
         return call.text
 

@@ -33,12 +33,14 @@ class _Preview:
     """A call whose input streams.
 
     Attributes:
+        runs: the call is run, and completes it.
         pieces: of the input that the tool has not read: all of them until its artifact is known.
     """
 
     tool: Tool
     stream: ToolStream | None = None
     artifact_id: str = ""
+    runs: bool = False
     pieces: list[str] = field(default_factory=list)
     _head: JsonStream | None = field(default_factory=JsonStream)
 
@@ -107,10 +109,10 @@ class StreamedCalls:
         Raises:
             LimitReached: the turn must end.
         """
-        preview = self._previews.get(call_id)
-        stream = preview.stream if preview else None
-        if stream is None:
-            stream = ARTIFACT_TOOLS[name].open(self._workspace)
+        preview = self._previews.setdefault(call_id, _Preview(ARTIFACT_TOOLS[name]))
+        preview.runs = True
+        if (stream := preview.stream) is None:
+            preview.stream = stream = ARTIFACT_TOOLS[name].open(self._workspace)
             await stream.feed(to_json(given))
         await prepare()
         outcome = await stream.finish()
@@ -124,10 +126,15 @@ class StreamedCalls:
             await preview.stream.abort()
         self._release(call_id)
 
-    async def abort_all(self) -> None:
-        """Undo all previews (rule 4)."""
-        for call_id in tuple(self._previews):
-            await self.abort(call_id)
+    async def abort_all(self, *, running: bool = False) -> None:
+        """Undo all previews (rule 4).
+
+        Args:
+            running: those of calls that are run, too.
+        """
+        for call_id, preview in tuple(self._previews.items()):
+            if running or not preview.runs:
+                await self.abort(call_id)
 
     def _release(self, call_id: str) -> None:
         preview = self._previews.pop(call_id, None)

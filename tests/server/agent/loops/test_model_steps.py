@@ -54,8 +54,11 @@ class Framework:
     read: list[str] = field(default_factory=list)
 
     async def agent(self, turn: Turn) -> None:
+        await self.run_as(turn, "model")
+
+    async def run_as(self, turn: Turn, name: str) -> None:
         for number, reply in enumerate(self.replies):
-            await turn.model.respond("model", lambda number=number, reply=reply: self._stream(turn, number, reply))
+            await turn.model.respond(name, lambda number=number, reply=reply: self._stream(turn, number, reply))
             for call in reply.calls:
                 self.read.append(await self._run(turn, call))
 
