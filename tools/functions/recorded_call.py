@@ -23,22 +23,15 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, NoReturn, TypeVar
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.errors import ArtifactNotFound, StoreError
+from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, Author, DataPart, FilePart, JsonValue, Part, Ref, text_part
 from a2a_canvas.store.text.unicode import replace_unstorable
-from a2a_canvas.tools.edit_stream import EditStream, EditTarget
-from a2a_canvas.tools.find_quote import find_once
-from a2a_canvas.tools.functions.repeated_changes import (
-    ChangeKey,
-    ChangesDiffer,
-    RepeatedChanges,
-    SavedChanges,
-    content_of,
-)
+from a2a_canvas.tools.functions.artifact_changes import ArtifactChanges
+from a2a_canvas.tools.functions.repeated_changes import ChangeKey, ChangesDiffer, SavedChanges, content_of
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.part_inputs import require_portable
 from a2a_canvas.tools.tool import Workspace, to_json
@@ -164,9 +157,9 @@ class RecordedCall:
         self._record = record
         self._kept = dict(record.kept)
         self._questions = 0
-        self._changes: dict[ChangeKey, RepeatedChanges] = {}
-        self._touched: dict[str, Ref] = {}
-        self._unsaved: dict[str, str] = {}
+        self._changes = ArtifactChanges(
+            call_id, workspace, services.writers, record.changes, lambda: self._step, self._record_changes
+        )
         self._running: Counter[str] = Counter()
         self._ended_steps: set[str] = set()
         self._step_ended = asyncio.Event()
@@ -190,6 +183,7 @@ class RecordedCall:
 
     async def artifacts(self) -> list[ListedArtifact]:
         """The ids of the conversation's artifacts, with names and versions, the one changed last at the end."""
+        self._check_open()
         listed = await self._workspace.store.list(self._workspace.context_id)
         return [ListedArtifact(each.artifact_id, each.name, each.version) for each in listed]
 
@@ -262,13 +256,8 @@ class RecordedCall:
 
     async def _undo_step(self, name: str) -> None:
         """A step has failed: what it has changed and not saved is undone (rule 2)."""
-        if self._ended:
-            return
-        for artifact_id in [each for each, step in self._unsaved.items() if step == name]:
-            del self._unsaved[artifact_id]
-            await self._workspace.store.discard(self._touched[artifact_id])
-        for key in [each for each in self._changes if each[0] == name]:
-            self._changes[key] = RepeatedChanges(self._changes[key].saved)
+        if not self._ended:
+            await self._changes.undo_step(name)
 
     async def _keep(self, name: str, value: object, recorded: Callable[[], Awaitable[None]]) -> None:
         self._check_open()
@@ -300,8 +289,7 @@ class RecordedCall:
 
     def skip_saved_changes(self) -> None:
         """Count the saved changes as made, for a tool that determines itself what remains to be changed."""
-        for step, artifact_id in self._record.changes:
-            self._changes_of(step, artifact_id).skip()
+        self._changes.skip()
 
     # ------------------------------------------------------------- for the turn, and for `CanvasArtifact`
 
@@ -312,24 +300,10 @@ class RecordedCall:
 
     async def save(self) -> None:
         """Record the changes made so far, except those of another step that is running (rule 2)."""
-        await self.prepare()
-        await self._save(tuple(self._unsaved))
+        await self._changes.save()
 
-    async def _save(self, artifact_ids: Iterable[str]) -> None:
-        """Record the unsaved changes of prepared artifacts; nothing waits."""
-        changes: dict[str, dict[str, object]] = {}
-        for artifact_id in artifact_ids:
-            if (step := self._unsaved.get(artifact_id, "")) in ("", self._step):
-                await self._workspace.store.complete_call(self._touched[artifact_id])
-                changes.setdefault(step, {})[artifact_id] = self._changes[step, artifact_id].save()
-                del self._unsaved[artifact_id]
-        for step, saved in changes.items():
-            await self._services.record("changed", step, to_json(saved))
-
-    def artifacts_to_repeat(self) -> list[str]:
-        """The artifacts with saved changes outside of steps that this run has not repeated."""
-        saved = [artifact_id for step, artifact_id in self._record.changes if not step]
-        return [artifact_id for artifact_id in saved if not self._changes_of("", artifact_id).is_complete]
+    async def _record_changes(self, step: str, value: str) -> None:
+        await self._services.record("changed", step, value)
 
     async def pace(self, size: int) -> None:
         """Called before something of this size is said or changed (rule 4)."""
@@ -345,8 +319,7 @@ class RecordedCall:
 
     async def prepare(self) -> None:
         """Prepare `close`, so that it does not wait."""
-        for ref in tuple(self._touched.values()):
-            await self._workspace.store.prepare(ref)
+        await self._changes.prepare()
 
     async def wait_for_steps(self) -> None:
         """Wait until no step runs."""
@@ -356,22 +329,18 @@ class RecordedCall:
 
     async def close(self) -> None:
         """The call has succeeded: make a version of each artifact that it has changed."""
-        for ref in self._touched.values():
-            await self._workspace.store.close(ref)
+        await self._changes.close()
         self.release()
 
     async def undo(self) -> None:
         """The call has failed: undo its unrecorded changes."""
-        for ref in self._touched.values():
-            await self._workspace.store.discard(ref)
+        await self._changes.undo()
         self.release()
 
     def release(self) -> None:
         """The call ends, or waits for the user: its changes stay as they are."""
         self._ended = True
-        writers = self._services.writers
-        for artifact_id in [each for each, call_id in writers.items() if call_id == self._call_id]:
-            del writers[artifact_id]
+        self._changes.release()
 
     @property
     def _step(self) -> str:
@@ -386,60 +355,23 @@ class RecordedCall:
             raise RuntimeError("This call has ended, or was cancelled: nothing can be done in it.")
 
     async def change(self, artifact_id: str, content: Iterator[bytes], make: Callable[[Ref], Awaitable[None]]) -> None:
-        """Make a change, unless it was made before (rule 1).
-
-        Args:
-            content: what tells the change from another.
-        """
+        """Make a change, unless it was made before (rule 1); see `ArtifactChanges.change`."""
         self._check_open()
-        step = self._step
-        made = self._changes_of(step, artifact_id)
         try:
-            failure = made.add(content)
+            await self._changes.change(artifact_id, content, make)
         except ChangesDiffer:
             self._refuse(artifact_id)
-            return
-        if failure is None:
-            try:
-                await self._claim(artifact_id, step)
-                await make(self._workspace.ref(artifact_id))
-            except (StoreError, ToolError) as error:
-                made.fail(str(error))
-                raise ToolError(str(error)) from None
-        elif failure:
-            raise ToolError(failure)
 
-    def _changes_of(self, step: str, artifact_id: str) -> RepeatedChanges:
-        key = step, artifact_id
-        if key not in self._changes:
-            self._changes[key] = RepeatedChanges(self._record.changes.get(key, SavedChanges()))
-        return self._changes[key]
-
-    def _refuse(self, artifact_id: str) -> None:
+    def _refuse(self, artifact_id: str) -> NoReturn:
         """A change differs from the saved one."""
-        raise ToolError(differs_message(artifact_id))
-
-    async def _claim(self, artifact_id: str, step: str) -> None:
-        """Raises `ToolError` if another call, or another step of this one, is writing the artifact."""
-        if self._services.writers.setdefault(artifact_id, self._call_id) != self._call_id:
-            raise ToolError(f"Artifact {artifact_id!r} is being written by another tool call. Try again after it.")
-        writer = self._unsaved.get(artifact_id, step)
-        if writer not in ("", step):
-            raise ToolError(f"Artifact {artifact_id!r} is being written by the step {writer!r}. Try again after it.")
-        if writer != step:  # so that the step alone is undone if it fails
-            await self._workspace.store.prepare(self._touched[artifact_id])
-            await self._save((artifact_id,))
-
-    def _mark_changed(self, ref: Ref) -> None:
-        self._touched[ref.artifact_id] = ref
-        self._unsaved[ref.artifact_id] = self._step
+        raise ToolError(differs_message(artifact_id)) from None
 
     async def apply(self, artifact_id: str, change: AppendParts | ReplaceParts) -> None:
         """Change the parts of an artifact; errors as in `CanvasArtifact.append`."""
 
         async def make(ref: Ref) -> None:
             await self._workspace.store.apply(ref, change)
-            self._mark_changed(ref)
+            self._changes.mark(ref)
 
         await self.pace(sum(part.size for part in change.parts))
         await self.change(artifact_id, content_of(change), make)
@@ -447,36 +379,13 @@ class RecordedCall:
     async def edit_passage(self, artifact_id: str, old: str, new: str) -> None:
         """Edit a passage; see `CanvasArtifact.edit`."""
         self._check_open()
-        if artifact_id in self._unsaved:
-            await self._workspace.store.prepare(self._touched[artifact_id])
-            await self._save((artifact_id,))  # the edit closes the draft
+        await self._changes.save_one(artifact_id)  # the edit closes the draft
         content = iter((b"edit", old.encode(errors="replace"), new.encode(errors="replace")))
-        await self.change(artifact_id, content, lambda ref: self._edit(ref, old, new))
-
-    async def _edit(self, ref: Ref, old: str, new: str) -> None:
-        store = self._workspace.store
-        await store.prepare(ref)
-        closed = await store.close(ref)
-        artifact = closed.artifact if closed else await store.get(ref)
-        found = find_once(artifact.text, old) if old else "The passage to edit is empty."
-        if isinstance(found, str):
-            raise ToolError(found)
-        edit = EditStream(
-            self._workspace, EditTarget(ref.artifact_id, artifact.version, artifact.text, found), "replace"
-        )
-        await edit.start()
-        try:
-            await edit.feed(new)
-            await store.prepare(ref)
-            await edit.complete()
-        except BaseException:
-            await edit.abort()
-            raise
-        self._mark_changed(ref)
-        await self._save((ref.artifact_id,))  # in the event-loop step in which the version was made
+        await self.change(artifact_id, content, lambda ref: self._changes.edit(ref, old, new))
 
     async def read(self, artifact_id: str) -> Artifact | None:
         """An artifact with its draft; None if there is none."""
+        self._check_open()
         try:
             return await self._workspace.store.get(self._workspace.ref(artifact_id))
         except ArtifactNotFound:

@@ -462,9 +462,7 @@ class Turn(RecordedCall):
     async def share_artifacts(self) -> None:
         """Save the changes made so far, so that a call of a tool may change the same artifacts."""
         await self.save()
-        for artifact_id in set(self._touched) - self._unsaved.keys():
-            if self._services.writers.get(artifact_id) == self._call_id:
-                del self._services.writers[artifact_id]
+        self._changes.share()
 
     async def record_shown(self, step: str = "") -> None:
         """Record what was shown, and the state that was set, in a step, and outside of steps since the last record."""
@@ -488,7 +486,7 @@ class Turn(RecordedCall):
             self._unasked.clear()
             for kind, text in self._held:
                 await self._pieces.add("", kind, text)
-        for artifact_id in self.artifacts_to_repeat():
+        for artifact_id in self._changes.missing():
             self._refuse(artifact_id)
 
     async def save_sets(self, step: str = "") -> None:
