@@ -24,7 +24,7 @@ LINES = {
     "store": 5_470,
     "tools": 3_500,
     "server/accounts": 1_950,
-    "server/agent": 13_000,
+    "server/agent": 13_500,
     "server/client": 3_700,
     "server/commands": 3_030,
     "server/protocols": 12_140,

@@ -90,6 +90,7 @@ def make_engine(
         push=backend.push,
         metrics=metrics,
         agent=agent,
+        frame=settings.frame_ms / 1000,
     )
     return Engine(settings, clock, llm, agent, sources, metrics, backend, runtime)
 

@@ -23,7 +23,7 @@ from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServic
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
 from a2a_canvas.server.agent.loops.conversation import to_history, to_message
 from a2a_canvas.server.agent.loops.passage_edit import to_edit
-from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
+from a2a_canvas.server.agent.loops.reply_stream import ReplyStream, Show, show_nothing
 from a2a_canvas.server.agent.loops.run_function import AgentRequest
 from a2a_canvas.server.agent.loops.run_record import RunRecord
 from a2a_canvas.server.agent.model import (
@@ -110,7 +110,7 @@ class _Passage(ReplyStream):
     async def begin_call(self, call_id: str, name: str, *, carried_out: bool = False) -> None:
         pass
 
-    async def add_input(self, call_id: str, piece: str) -> None:
+    async def add_input(self, call_id: str, piece: str, then: Show = show_nothing) -> None:
         pass
 
     async def end_call(self, call_id: str) -> FunctionCall:

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from a2a_canvas.server.agent.endings import to_tool_result
@@ -190,9 +191,11 @@ class ModelSteps:
         """A piece of the JSON of a call's input. An artifact grows with it, if the tool is one of `ARTIFACT_TOOLS`."""
         await self._turn.pace(len(piece))
         if self._turn.is_live and piece and call_id in self._turn.reply.open_calls:
-            await self._turn.reply.add_input(call_id, piece)
-            if label := await self._calls.feed(call_id, piece):
-                await self._turn.output.label(label, of_tool=True)
+            await self._turn.reply.add_input(call_id, piece, partial(self._feed, call_id))
+
+    async def _feed(self, call_id: str, piece: str) -> None:
+        if label := await self._calls.feed(call_id, piece):
+            await self._turn.output.label(label, of_tool=True)
 
     async def end_call(self, call_id: str) -> None:
         """The input of a call is complete."""

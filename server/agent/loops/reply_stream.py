@@ -6,7 +6,7 @@ A round begins with the first text, thought or tool call after the last one ende
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from a2a_canvas.server.agent.blocks import Progress
@@ -28,6 +28,11 @@ from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.tool import Workspace
 
 BlockKind = Literal["text", "thinking"]
+Show = Callable[[str], Awaitable[None]]
+
+
+async def show_nothing(text: str) -> None:
+    pass
 
 
 class ReplyStream:
@@ -70,13 +75,16 @@ class ReplyStream:
     async def add(self, kind: BlockKind, delta: str) -> None:
         """Add to the open block of this kind, or to a new one."""
         if self._open != kind:
-            await self.end_block()
+            await self._end_block()
             await self._take(BlockStart(self._blocks, kind))
             self._open = kind
         await self._take((TextDelta if kind == "text" else ThinkingDelta)(self._blocks, delta))
 
     async def end_block(self) -> None:
         """End the open block: what follows is a paragraph of its own."""
+        await self._end_block()
+
+    async def _end_block(self) -> None:
         if self._open:
             self._open, number = None, self._blocks
             self._blocks += 1
@@ -88,7 +96,7 @@ class ReplyStream:
         Args:
             carried_out: another agent carries it out, so it counts even if its input is not valid JSON.
         """
-        await self.end_block()
+        await self._end_block()
         call = await self._round()
         number, self._blocks = self._blocks, self._blocks + 1
         self._calls[call_id], self.has_calls = number, True
@@ -96,10 +104,11 @@ class ReplyStream:
         if carried_out:
             call.mark_carried_out(number)
 
-    async def add_input(self, call_id: str, piece: str) -> None:
-        """Add a piece of JSON to the input of an open call."""
+    async def add_input(self, call_id: str, piece: str, then: Show = show_nothing) -> None:
+        """Add a piece of JSON to the input of an open call; `then` gets what clients have seen of it."""
         assert self._call
         await self._call.take(InputDelta(self._calls[call_id], piece))
+        await then(piece)
 
     async def end_call(self, call_id: str) -> FunctionCall | None:
         """The input of a call is complete. None if it is not valid JSON, which is the call's result then."""
@@ -110,7 +119,7 @@ class ReplyStream:
 
     async def end_round(self, reason: StopReason = "end_turn") -> str:
         """End the round, and append its blocks to the transcript; returns its text."""
-        await self.end_block()
+        await self._end_block()
         usage, self._usage = self._usage, Usage()
         call, self._call = await self._round() if usage != Usage() else self._call, None
         if call is None:

@@ -25,6 +25,7 @@ from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
 from a2a_canvas.server.agent.loops.conversation import Said, to_history, to_message
+from a2a_canvas.server.agent.loops.framed_reply import FramedReply
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_record import RunRecord, run_record
 from a2a_canvas.server.agent.loops.turn_values import StateConflict, ValueStore
@@ -62,6 +63,7 @@ class AgentRequest:
         tokens_left: that may still be spent today; None without a limit.
         agui: what earlier runs have sent to AG-UI clients.
         crashes: how often the task was taken over after a crash.
+        frame: seconds within which pieces of the reply are joined; 0 joins nothing.
     """
 
     turn: TurnRequest
@@ -72,6 +74,7 @@ class AgentRequest:
     tokens_left: Callable[[], int | None] = lambda: None
     agui: AguiLog = NO_LOG
     crashes: int = 0
+    frame: float = 0.0
 
 
 async def run_function(
@@ -93,7 +96,7 @@ async def run_function(
     for artifact_id in request.turn.drafts:
         evented.adopt_draft(workspace.ref(artifact_id))
     output = TurnOutput(agui.emit, new_id, request.turn.transcript)
-    reply = ReplyStream(request.turn.progress, workspace, output, request.turn.caller)
+    reply = FramedReply(request.turn.progress, workspace, output, request.turn.caller, request.frame)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
     turn = request.turn
     calls = FunctionCalls(functions, workspace, output, flushed, turn.owner, find_tool, turn.earlier)

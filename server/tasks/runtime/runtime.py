@@ -96,6 +96,7 @@ class Runtime:
         contexts: opens contexts, and the tasks in them, for callers.
         find_tool: waits for a tool that is not there when a task goes on.
         agent: runs the conversations in place of the model's rounds.
+        frame: seconds within which pieces of an agent's reply are joined, as deltas of a model are; 0 joins nothing.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -117,6 +118,7 @@ class Runtime:
         find_tool: FindTool = find_no_tool,
         push: PushConfigs | None = None,
         agent: AgentFunction | None = None,
+        frame: float = 0.0,
     ) -> None:
         self.contexts = contexts
         self.journal = journal = contexts.journal
@@ -142,6 +144,7 @@ class Runtime:
             metrics=metrics or Metrics(now),
             find_tool=find_tool,
             agent=agent,
+            frame=frame,
         )
         self._locks = NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()

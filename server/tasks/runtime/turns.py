@@ -204,6 +204,7 @@ class Turns:
     metrics: Metrics = field(default_factory=Metrics)
     find_tool: FindTool = find_no_tool
     agent: AgentFunction | None = None
+    frame: float = 0.0
 
     def __post_init__(self) -> None:
         self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)
@@ -559,7 +560,7 @@ class Turns:
         spend = partial(self._spend, record, handle)
         earlier = await retry_while_unavailable(partial(self.journal.earlier_messages, record), _pause)
         tokens_left = partial(self._tokens_left, record, handle)
-        return AgentRequest(turn, messages, values, earlier, spend, tokens_left, record.agui)
+        return AgentRequest(turn, messages, values, earlier, spend, tokens_left, record.agui, frame=self.frame)
 
     def _tokens_left(self, record: TaskRecord, handle: TurnHandle) -> int | None:
         return self.admission.meter.tokens_left(payer(record.owner, handle.sender))

@@ -46,11 +46,13 @@ class AgentLife(Life):
         flushes: how often it waited for the database.
         owner, caller: of the context, and of the message.
         crashes: how often it was taken over after one.
+        frame: seconds within which pieces of its reply are joined.
     """
 
     owner = caller = ""
     tokens_left: int | None = None
     crashes = 0
+    frame = 0.0
 
     def __init__(self, function, documents=None, tools=()) -> None:
         super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents, tools=tools)
@@ -91,6 +93,7 @@ class AgentLife(Life):
                 tokens_left=lambda: self.tokens_left,
                 agui=record.agui,
                 crashes=self.crashes,
+                frame=self.frame,
             ),
             self.agent,
             tools=self.tools,

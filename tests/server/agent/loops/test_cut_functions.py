@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -200,7 +201,9 @@ async def check_every_cut(ops: Sequence[Op], generator: bool) -> None:
         assert not kept & {f'"{number}"' for number in program.ran}
 
 
-@given(st.lists(OPS, max_size=7), st.booleans())
+@given(st.lists(OPS, max_size=7), st.booleans(), st.sampled_from([0.0, 3600.0]))
 @settings(deadline=None, max_examples=50)
-def test_what_is_left_is_the_same_wherever_it_is_cut_off(ops: Sequence[Op], generator: bool) -> None:
-    asyncio.run(check_every_cut(ops, generator))
+def test_what_is_left_is_the_same_wherever_it_is_cut_off(ops: Sequence[Op], generator: bool, frame: float) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AgentLife, "frame", frame)
+        asyncio.run(check_every_cut(ops, generator))

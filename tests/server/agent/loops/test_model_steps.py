@@ -194,7 +194,11 @@ async def every_cut(life: AgentLife) -> list:
     return [(life, cut) for cut in await life.run()]
 
 
-async def test_wherever_a_crash_cuts_it_off_no_recorded_answer_or_call_is_made_again() -> None:
+@pytest.mark.parametrize("frame", [0.0, 3600.0])
+async def test_wherever_a_crash_cuts_it_off_no_recorded_answer_or_call_is_made_again(
+    frame: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AgentLife, "frame", frame)
     whole = Framework(SCRIPT)
     cuts = await every_cut(AgentLife(whole.agent))
     resumed = 0
