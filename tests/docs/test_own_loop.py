@@ -17,7 +17,7 @@ from tests.docs.pages import blocks, page, rows
 from tests.server.test_own_loop import served
 
 PAGE = page("own-loop")
-FIRST, GENERATOR, TOOLS, EDITS, STATE, AGUI = blocks(PAGE, "python")
+FIRST, GENERATOR, DURABILITY, TOOLS, EDITS, STATE, AGUI = blocks(PAGE, "python")
 ENGINE = {"calls", "enter", "output", "reply", "run_tool", "settle", "within"}
 """What adapters and the server itself use of a turn."""
 
@@ -41,6 +41,12 @@ def test_a_generator_yields_text_and_files() -> None:
     with agent(loop=names_of(GENERATOR)["agent"]) as it:
         answer = it.send("Go")
     assert (answer.text, answer.files) == ("Here is the table: one port.", {"tides.csv": b"port,high\nBrest,5.9\n"})
+
+
+def test_steps_run_at_the_same_time_and_write_an_artifact_each() -> None:
+    with agent(loop=names_of(DURABILITY)["agent"]) as it:
+        answer = it.send("Go")
+    assert answer.artifacts == {"report": "# Tides\n\n2 ports.\n", "brest": "# Brest\n", "dover": "# Dover\n"}
 
 
 def test_a_function_gives_the_tools_of_its_folder_to_a_model(tmp_path: Path) -> None:
