@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from a2a.utils.errors import A2AError
 from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
+from a2a_canvas import Turn
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.tasks.sql.projections import sql_kept
 from a2a_canvas.server.wire import CANVAS
@@ -62,7 +64,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def limited(**quotas: int) -> AsyncIterator[Served]:
+async def limited(**quotas: Any) -> AsyncIterator[Served]:
     async with serving(api_keys=f"ann={ANN},joe={JOE}", database="memory", **quotas) as served:
         yield served
 
@@ -179,6 +181,32 @@ async def test_who_has_used_the_tokens_of_a_day_goes_on_in_no_task_of_somebody_e
             await Stream(served.client().send_message(asking("more", task=working.task.id), context=joe)).rest()
         served.gate.open()
         await working.rest()
+
+
+async def test_a_function_uses_the_tokens_of_who_sent_the_message_that_it_has_taken_last() -> None:
+    begun, sent, left = asyncio.Event(), asyncio.Event(), []
+
+    async def agent(turn: Turn) -> None:
+        await turn.usage(10)
+        begun.set()
+        await sent.wait()
+        await turn.messages()
+        await turn.usage(20)
+        left.append((turn.caller, turn.budget.tokens))
+
+    async with limited(loop=agent, max_tokens_per_user=100) as served:
+        ann, joe = [ClientCallContext(service_parameters=bearer(key)) for key in (ANN, JOE)]
+        working = Stream(served.client().send_message(asking("go"), context=ann))
+        await working.next()
+        await begun.wait()
+        share = ("POST", f"/artifacts/{working.task.context_id}/shares", {"user": "joe", "level": "edit"}, {})
+        assert (await answer(served, share)).status_code == 201
+        joined = Stream(served.client().send_message(asking("more", task=working.task.id), context=joe))
+        await joined.next()
+        sent.set()
+        await working.rest()
+        await joined.rest()
+    assert left == [("joe", 80)]
 
 
 async def test_a_stream_too_many_is_refused_in_every_form_and_the_others_go_on() -> None:

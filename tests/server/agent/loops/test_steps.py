@@ -414,3 +414,16 @@ async def test_recorded_steps_that_the_function_no_longer_asks_for_are_ignored_a
     assert life.said == ["Old. New. Done."]
     [line] = [each.getMessage() for each in caplog.records if "recorded steps are ignored" in each.getMessage()]
     assert line.endswith(": old")
+
+
+async def test_what_was_changed_before_a_call_of_a_model_wrote_the_same_artifact_is_not_changed_again() -> None:
+    given = {"append": True, "artifact": {"artifact_id": "report", "parts": [{"kind": "text", "text": "b"}]}}
+
+    async def work(turn: Turn, run: int) -> None:
+        await turn.artifact("report").append("a")
+        await turn.model.run_artifact_call("c1", "artifact_update", given)
+        await turn.artifact("report").append("c")
+        if run == 0:
+            await kill()
+
+    assert (await after_a_crash(work)).texts() == {"report": "abc"}
