@@ -317,8 +317,10 @@ def _attachment(file: File) -> types.Part:
 
 
 async def _load(turn: Turn, history: MessageHistory) -> Iterable[Event]:
-    if (kept := await history.load()) is not None:
-        return [Event.model_validate_json(json.dumps(each)) for each in kept]
+    if (
+        kept := await history.load(lambda kept: [Event.model_validate_json(json.dumps(each)) for each in kept])
+    ) is not None:
+        return kept
     return [
         Event(author="user" if each["role"] == "user" else "agent", content=_content(**each))
         for each in turn.history.pairs()

@@ -2,13 +2,16 @@
 
 Rule 1: the messages of a task are one turn. If another task has saved its own meanwhile, this task's are added to them.
 Rule 2: a turn that would take more than a quarter of the state is kept without its files: their names are in its text.
-Rule 3: a history that outgrows the state loses its oldest turns, whole. The first time in a conversation is logged.
+Rule 3: messages that the framework cannot read, because another version of it has saved them, are replaced: the agent
+        then reads the texts of the conversation, as in its first task.
+Rule 4: a history that outgrows the state loses its oldest turns, whole. The first time in a conversation is logged.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.turn_values import StateConflict, fit_turns
@@ -18,6 +21,7 @@ from a2a_canvas.tools.json_values import json_text
 logger = logging.getLogger(__name__)
 
 Messages = list[JsonValue]
+M = TypeVar("M")
 IsFile = Callable[[Mapping[str, JsonValue]], bool]
 
 
@@ -36,11 +40,22 @@ class MessageHistory:
         self._state: dict[str, JsonValue] = {}
         self._loaded: Messages = []
 
-    async def load(self) -> Messages | None:
-        """The messages of the tasks before; None if none has saved any."""
+    async def load(self, parse: Callable[[Messages], list[M]]) -> list[M] | None:
+        """The messages of the tasks before, parsed; None if none has saved any that can be read.
+
+        Args:
+            parse: raises a `ValueError` if it cannot read them.
+        """
         await self._read()
+        if self._key not in self._state:
+            return None
         self._loaded = [message for turn in self._turns for message in turn]
-        return [*self._loaded] if self._key in self._state else None
+        try:
+            return parse([*self._loaded])
+        except ValueError as error:
+            self._loaded, self._state = [], self._with([], dropped=self._dropped)
+            logger.warning("The kept messages of this conversation cannot be read: %s", type(error).__name__)
+            return None
 
     async def save(self, messages: Sequence[JsonValue]) -> None:
         """Set the messages: those loaded, then those of this task. A framework may have shortened the ones loaded."""

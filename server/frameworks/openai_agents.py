@@ -74,7 +74,7 @@ def openai_agent(
     async def run(turn: Turn) -> None:
         agents, context = _SteppedAgents(turn, run_config, await ours.instructions_for(turn)), make(turn)
         history = MessageHistory(turn, KEY, is_file=lambda value: value.get("type") in ("input_image", "input_file"))
-        loaded = await history.load()
+        loaded = await history.load(list)
         given: Any = [*(turn.history.pairs() if loaded is None else loaded), _message(turn)]
         while (result := await carry_out(agents, given, context)).interruptions:
             given = await agents.ask(result)

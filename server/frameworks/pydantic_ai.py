@@ -249,8 +249,8 @@ def _attachment(file: File) -> m.UserContent:
 
 
 async def _load(turn: Turn, history: MessageHistory) -> list[m.ModelMessage]:
-    if (kept := await history.load()) is not None:
-        return MESSAGES.validate_python(kept)
+    if (kept := await history.load(MESSAGES.validate_python)) is not None:
+        return kept
     return [
         m.ModelRequest.user_text_prompt(each["content"])
         if each["role"] == "user"

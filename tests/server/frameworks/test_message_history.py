@@ -30,7 +30,7 @@ async def run(life: AgentLife) -> object:
 async def test_the_messages_of_a_task_are_a_turn_after_those_before_and_other_keys_stay() -> None:
     async def agent(turn: Turn) -> None:
         history = MessageHistory(turn, "key")
-        loaded = await history.load()
+        loaded = await history.load(list)
         assert loaded == ["a", "b"]
         await history.save([*loaded, "c"])
 
@@ -43,7 +43,7 @@ async def test_the_messages_of_a_task_are_a_turn_after_those_before_and_other_ke
 async def test_without_messages_nothing_is_loaded(state: object) -> None:
     async def agent(turn: Turn) -> None:
         history = MessageHistory(turn, "key")
-        assert await history.load() is None
+        assert await history.load(list) is None
         await history.save(["a"])
 
     life = AgentLife(agent)
@@ -52,10 +52,26 @@ async def test_without_messages_nothing_is_loaded(state: object) -> None:
     assert await run(life) == {**(state or {}), **history_of(["a"])}
 
 
+async def test_messages_that_the_framework_cannot_read_are_replaced_and_no_text_of_them_is_logged(caplog) -> None:
+    def parse(kept: list) -> list:
+        raise ValueError(f"{kept} is of an older version")
+
+    async def agent(turn: Turn) -> None:
+        history = MessageHistory(turn, "key")
+        assert await history.load(parse) is None
+        await history.save(["all texts", "new"])
+
+    life = AgentLife(agent)
+    await other_task_sets(life, {"mine": 1, **history_of(["the user's text"])})
+    assert await run(life) == {"mine": 1, **history_of(["all texts", "new"])}
+    assert "cannot be read: ValueError" in caplog.text
+    assert "the user's text" not in caplog.text
+
+
 async def test_messages_are_added_to_those_that_another_task_has_saved_meanwhile() -> None:
     async def agent(turn: Turn) -> None:
         history = MessageHistory(turn, "key")
-        await history.load()
+        await history.load(list)
         await other_task_sets(life, history_of(["a"], ["theirs"]))
         await history.save(["a", "ours"])
 
@@ -67,7 +83,7 @@ async def test_messages_are_added_to_those_that_another_task_has_saved_meanwhile
 async def test_a_history_that_the_framework_has_shortened_replaces_the_one_before() -> None:
     async def agent(turn: Turn) -> None:
         history = MessageHistory(turn, "key")
-        await history.load()
+        await history.load(list)
         await history.save(["summary", "c"])
 
     life = AgentLife(agent)
@@ -80,7 +96,7 @@ async def test_the_oldest_turns_are_dropped_and_that_is_logged_once(caplog: pyte
 
     async def agent(turn: Turn) -> None:
         history = MessageHistory(turn, "key")
-        await history.save([*(await history.load() or []), "x" * 30])
+        await history.save([*(await history.load(list) or []), "x" * 30])
 
     kept = None
     for number in range(1, 6):
@@ -100,7 +116,7 @@ async def test_a_large_turn_is_kept_without_its_files() -> None:
 
     async def agent(turn: Turn) -> None:
         history = MessageHistory(turn, "key", is_file=lambda value: value.get("type") == "image")
-        await history.save([*(await history.load() or []), {"content": ["See", image]}])
+        await history.save([*(await history.load(list) or []), {"content": ["See", image]}])
 
     for limit, content in ((1_000, ["See", image]), (300, ["See"])):
         life = AgentLife(agent)
