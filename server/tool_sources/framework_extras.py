@@ -18,7 +18,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "agents": "openai-agents",
     "google.adk": "google-adk",
 }
-"""The extras by the modules of the framework_extras."""
+"""The extras by the modules of the frameworks."""
 
 
 def how_to_install(module: str) -> str:
@@ -49,9 +49,13 @@ def find_fault(distribution: str) -> str:
     return upgrade_advice(distribution)
 
 
-def advise_upgrades() -> Iterator[str]:
-    """The `upgrade_advice` of imported framework_extras."""
-    for module in EXTRAS.keys() & sys.modules.keys():
+def advise_upgrades(named: str = "") -> Iterator[str]:
+    """The `upgrade_advice` of imported frameworks.
+
+    Args:
+        named: the module that an error names: its framework is the first.
+    """
+    for module in sorted(EXTRAS.keys() & sys.modules.keys(), key=lambda each: not f"{named}.".startswith(f"{each}.")):
         if sentence := upgrade_advice(_requirement(EXTRAS[module])[0]):
             yield sentence
 

@@ -98,7 +98,9 @@ def _explain(error: BaseException, name: str, folders: Sequence[Path]) -> str:
         case ModuleNotFoundError():
             return f"{place}: {error}. {how_to_install(error.name or '')}"
         case _:
-            advice = next(advise_upgrades(), "It must be possible to import the file.")
+            advice = next(
+                advise_upgrades(getattr(error, "name", None) or ""), "It must be possible to import the file."
+            )
             return f"{place}: {type(error).__name__}: {error}. {advice}"
 
 

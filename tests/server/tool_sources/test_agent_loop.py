@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -240,6 +241,8 @@ def test_an_agent_of_a_framework_names_it(folder: Path, capsys: pytest.CaptureFi
 
 def test_an_old_framework_that_lacks_what_is_imported_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framework_extras, "version", lambda name: "1.9")
+    for module in framework_extras.EXTRAS.keys() - {"pydantic_ai"}:  # imported, too, and not the one that is named
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
     says = (
         r"^reef/agent\.py, line 1: ImportError: .*\. pydantic-ai-slim 1\.9 is too old, because a2a-canvas needs 2\.68: "
     )
