@@ -33,6 +33,7 @@ from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.functions.artifact_changes import ArtifactChanges
 from a2a_canvas.tools.functions.repeated_changes import ChangeKey, ChangesDiffer, SavedChanges, content_of
 from a2a_canvas.tools.functions.results import File, ToolError
+from a2a_canvas.tools.json_values import json_text
 from a2a_canvas.tools.part_inputs import require_portable
 from a2a_canvas.tools.tool import Workspace, to_json
 
@@ -49,6 +50,8 @@ async def do_nothing() -> None:
 
 LONGEST_RUN = 0.01
 """Seconds that a function may occupy the event loop with what it says and changes."""
+MAX_KEPT = 4_000_000
+"""Characters of JSON that a step may return: each later task of the conversation reads them."""
 MAX_AHEAD = 1_000_000
 """Characters that it may be ahead of the database."""
 
@@ -261,7 +264,11 @@ class RecordedCall:
 
     async def _keep(self, name: str, value: object, recorded: Callable[[], Awaitable[None]]) -> None:
         self._check_open()
-        kept = to_json(require_portable(value))
+        if len(kept := json_text(value, name)) > MAX_KEPT:
+            raise ToolError(
+                f"{name!r} returned {len(kept):,} characters of JSON, and {MAX_KEPT:,} can be kept. "
+                "Write long results to an artifact."
+            )
         await self.save()
         self._kept[name] = kept
         await self._services.record("kept", name, kept)
@@ -279,7 +286,8 @@ class RecordedCall:
         """Store a JSON value for this call, also across a crash. It is durable when this returns.
 
         Raises:
-            ValueError: it is not a JSON value.
+            ValueError: it is not a JSON value; the message names the key.
+            ToolError: it is too long.
         """
         await self._keep(name, value, do_nothing)
 

@@ -284,7 +284,8 @@ class Turn(RecordedCall):
                 own: give a key if the order of the calls may differ from run to run.
 
         Raises:
-            ValueError: the result is not a JSON value.
+            ValueError: the result is not a JSON value; the message names the key.
+            ToolError: it has more than `MAX_KEPT` characters.
         """
         self.check_step(f"once({name!r}) was called")
         step = self.number_step(name, key)

@@ -190,6 +190,25 @@ async def test_clients_see_why_a_tool_failed_only_if_the_function_says_so() -> N
     assert [event.error for event in life.told.of(ToolFailed)] == ["There is no port.", "search failed."]
 
 
+async def test_what_a_step_returns_is_json_of_a_limited_length_and_an_error_names_its_key(monkeypatch) -> None:
+    monkeypatch.setattr(recorded_call, "MAX_KEPT", 1_000)
+
+    async def returned(value: object) -> object:
+        return value
+
+    async def agent(turn: Turn) -> None:
+        for value in ({"files": [b""]}, {"files": ["\ud800"]}, {1: 2}):
+            with pytest.raises(ValueError, match=r"^hits(#\d)?(\[\"files\"\]\[0\])? "):
+                await turn.once("hits", lambda value=value: returned(value))
+        await turn.once("long", lambda: returned("x" * 999))
+
+    life = AgentLife(agent)
+    await life.run()
+    life.check()
+    sentence = "'long' returned 1,001 characters of JSON, and 1,000 can be kept. Write long results to an artifact."
+    assert (life.record.state, life.reply) == (State.FAILED, sentence)
+
+
 HALF = "a\ud800\0"
 
 

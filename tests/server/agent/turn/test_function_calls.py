@@ -675,7 +675,7 @@ def asking_with_abandon(abandon, name: str = "book") -> FunctionTool:
     return FunctionTool(name, "Books.", {"type": "object"}, run, parallel=True, abandon=abandon)
 
 
-@pytest.mark.parametrize(("reason", "given_up"), [((), ['{"id": "7"}']), ((HANDED_OVER,), [])])
+@pytest.mark.parametrize(("reason", "given_up"), [((), ['{"id":"7"}']), ((HANDED_OVER,), [])])
 async def test_a_call_that_waits_gives_up_when_its_turn_is_cancelled_and_not_when_it_goes_on_elsewhere(
     reason, given_up
 ) -> None:
