@@ -52,7 +52,9 @@ LONGEST_RUN = 0.01
 """Seconds that a function may occupy the event loop with what it says and changes."""
 MAX_KEPT = 4_000_000
 """Characters of JSON that a step may return: each later task of the conversation reads them."""
-MAX_AHEAD = 1_000_000
+ENTRY = 200
+"""Characters of an entry besides what it says or changes."""
+MAX_AHEAD = 200_000
 """Characters that it may be ahead of the database."""
 
 _STEPS: ContextVar[tuple[tuple[RecordedCall, str], ...]] = ContextVar("steps", default=())
@@ -316,7 +318,7 @@ class RecordedCall:
     async def pace(self, size: int) -> None:
         """Called before something of this size is said or changed (rule 4)."""
         self._check_open()
-        self._ahead += size
+        self._ahead += size + ENTRY
         if self._ahead > MAX_AHEAD:
             self._ahead = 0
             await self._services.flushed()
