@@ -34,8 +34,8 @@ from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
 T = TypeVar("T")
 
-_BEGIN, _CALL, _CHECKPOINT = "begin ", "call ", "checkpoint "
-"""What the names of steps begin with."""
+_BEGIN, _CALL, _CHECKPOINT = "#begin ", "#call ", "#checkpoint "
+"""What the names of steps begin with: no step of `once` has such a name (`Turn.number_step`)."""
 
 
 def _done(value: Any) -> Outcome:

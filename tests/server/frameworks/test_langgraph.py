@@ -180,7 +180,7 @@ async def run_to_end(life: AgentLife) -> list:
 def ended_nodes(life: AgentLife) -> int:
     """How many runs of nodes are recorded."""
     steps = {item.name for item in life.record.transcript if getattr(item, "kind", "") == "kept"}
-    return sum(name.startswith("checkpoint ") and "graph-" not in name for name in steps)
+    return sum(name.startswith("#checkpoint ") and "graph-" not in name for name in steps)
 
 
 async def test_wherever_a_crash_cuts_it_off_no_recorded_node_runs_again() -> None:

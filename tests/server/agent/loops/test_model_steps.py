@@ -136,6 +136,22 @@ async def test_clients_see_the_calls_and_results_of_a_model() -> None:
     assert [(event.tool_use_id, event.error) for event in life.told.of(ToolFailed)] == [("b1", "The port is closed.")]
 
 
+@pytest.mark.parametrize("name", ["call s1", "#call s1", "begin s1", "#begin s1"])
+async def test_a_step_of_the_function_is_none_of_a_call(name) -> None:
+    async def returned(value: str) -> str:
+        return value
+
+    async def agent(turn: Turn) -> None:
+        kept = await turn.once(name, lambda: returned("kept"))
+        found = await turn.model.run_call("s1", "search", {}, lambda: returned("found"))
+        await turn.say(f"{kept} and {found}, {await turn.once(name, lambda: returned('again'))}")
+
+    life = AgentLife(agent)
+    await life.run()
+    life.check()
+    assert life.reply == "kept and found, again"
+
+
 async def test_two_calls_of_one_answer_may_write_the_same_artifact() -> None:
     framework = Framework([Reply("", (update("u1", "a"), update("u2", "b"))), Reply("Done.")])
     assert (await run(framework)).texts() == {"report": "ab"}
@@ -216,7 +232,7 @@ async def test_wherever_a_crash_cuts_it_off_no_recorded_answer_or_call_is_made_a
         assert framework.read == whole.read
         rounds = ["model", *(f"model#{number}" for number in range(2, len(SCRIPT) + 1))]
         assert framework.asked == [number for number, step in enumerate(rounds) if step not in kept]
-        assert framework.ran == [call_id for call_id in ("s1", "b1") if f"call {call_id}" not in kept]
+        assert framework.ran == [call_id for call_id in ("s1", "b1") if f"#call {call_id}" not in kept]
     assert resumed > 50
 
 
@@ -285,6 +301,6 @@ async def test_wherever_a_crash_cuts_it_off_a_framework_with_checkpoints_continu
         await life.run()
         life.check()
         assert (life.record.state, life.texts(), life.said) == (State.COMPLETED, whole.texts(), whole.said)
-        assert graph.ran == [unit for unit in UNITS if f"checkpoint {unit}" not in kept]
+        assert graph.ran == [unit for unit in UNITS if f"#checkpoint {unit}" not in kept]
         assert [event.tool_use_id for event in life.told.of(ToolSucceeded)] == ["s1"]
     assert resumed > 10
