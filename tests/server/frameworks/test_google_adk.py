@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, ParallelAgent
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
@@ -245,3 +245,39 @@ def calling(calls):
 @pytest.mark.parametrize("check", CHECKS)
 async def test_its_model_has_the_tools_of_the_folder(check) -> None:
     await check(calling)
+
+
+def writer(name: str) -> LlmAgent:
+    """An agent that writes a document of its name, a piece at a time."""
+
+    def respond(request: LlmRequest) -> list[LlmResponse]:
+        if "artifact_update" in results(request):
+            return [answer(types.Part(text=f"{name} is done."))]
+        artifact = {"artifact_id": name, "name": f"{name}.md", "parts": [{"kind": "text", "text": f"By {name}."}]}
+        made = call("artifact_update", {"append": False, "artifact": artifact}, f"{name}-u")
+        partials = [answer(types.Part(text=piece), partial=True) for piece in (f"{name} ", "writes.")]
+        return [*partials, answer(types.Part(text=f"{name} writes."), made)]
+
+    return LlmAgent(name=name, model=Model(model="fake", respond=respond))
+
+
+@pytest.mark.filterwarnings("ignore:ParallelAgent is deprecated:DeprecationWarning")
+async def test_agents_that_work_at_the_same_time_each_write_their_document_wherever_a_crash_cuts_them_off() -> None:
+    def agent():
+        return adk_agent(ParallelAgent(name="reefs", sub_agents=[writer("north"), writer("south")]))
+
+    whole = AgentLife(agent())
+    cuts = await whole.run()
+    for cut in [None, *cuts]:
+        life = AgentLife(agent(), cut.documents if cut else None)
+        life.told.events = whole.told.events[: cut.told] if cut else []
+        if life.record.state.terminal:
+            continue
+        await life.run()
+        life.check()
+        assert life.record.state is State.COMPLETED
+        assert life.texts() == {"north": "By north.", "south": "By south."}
+        said = " ".join(life.said)
+        assert {
+            text: said.count(text) for name in life.texts() for text in (f"{name} writes.", f"{name} is done.")
+        } == (dict.fromkeys(("north writes.", "north is done.", "south writes.", "south is done."), 1))
