@@ -566,7 +566,7 @@ async def test_a_task_that_asks_gives_up_what_its_calls_have_begun_before_it_is_
     await hold.reached.wait()
     hold.release.set()
     assert (await cancelling).state is State.CANCELED
-    assert given_up == ['{"id": "7"}'] * 2
+    assert given_up == ['{"id":"7"}'] * 2
 
 
 @pytest.mark.parametrize("cancel_first", [True, False])
