@@ -63,6 +63,16 @@ class ContextValues(Protocol):
         ...
 
 
+Held = Mapping[str, StoredValue]
+Hold = Callable[[], Awaitable[Held]]
+GiveWay = Callable[[Hold], Awaitable[Held]]
+
+
+async def hold_at_once(hold: Hold) -> Held:
+    """No other task waits for the place of this one."""
+    return await hold()
+
+
 @dataclass(frozen=True, slots=True)
 class TaskValues:
     """The `ValueStore` of one run of a task.
@@ -70,6 +80,7 @@ class TaskValues:
     Args:
         check: raises `TaskDetached` if the task does not run here any more.
         pause: waits for a moment while the database is unavailable.
+        give_way: awaits a hold; other tasks may run in the place of this one meanwhile.
     """
 
     values: ContextValues
@@ -77,6 +88,7 @@ class TaskValues:
     task_id: str
     check: Callable[[], None]
     pause: Callable[[], Awaitable[None]]
+    give_way: GiveWay = hold_at_once
 
     async def get(self, name: str) -> bytes | None:
         return await self._call(partial(self.values.get, self.context_id, name))
@@ -91,7 +103,7 @@ class TaskValues:
         return await self._call(partial(self.values.list, self.context_id, prefix))
 
     async def hold(self) -> Mapping[str, StoredValue]:
-        return await self._call(partial(self.values.hold, self.context_id, self.task_id))
+        return await self.give_way(partial(self._call, partial(self.values.hold, self.context_id, self.task_id)))
 
     def stage(self, saved: SavedValues) -> None:
         self.check()

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import threading
 
 import pytest
 from starlette.testclient import TestClient
 
-from a2a_canvas import Settings, Turn, agent, create_app
+from a2a_canvas import Settings, StateConflict, Turn, agent, create_app
 from a2a_canvas.tools.functions.recorded_call import do_nothing
 
 URL = "http://127.0.0.1:8000"
@@ -298,3 +299,34 @@ def test_the_budget_is_what_the_user_may_still_spend_today() -> None:
 
     with served(agent, max_tokens_per_user=100) as client:
         assert send(client, "go")["status"]["message"]["parts"][0]["text"] == "60"
+
+
+def test_tasks_that_wait_for_another_one_of_their_conversation_leave_their_place_to_others() -> None:
+    held, go_on = threading.Event(), threading.Event()
+
+    async def agent(turn: Turn) -> None:
+        while True:
+            await turn.state.get()
+            try:
+                await turn.state.set(turn.text)
+                break
+            except StateConflict:
+                pass
+        if turn.text == "first":
+            held.set()
+            await asyncio.to_thread(go_on.wait)
+        await turn.say(turn.text)
+
+    with served(agent, max_turns=2) as client:
+        first = send(client, "first", wait=False)
+        held.wait()
+        later = [send(client, text, wait=False) for text in ("second", "third")]
+        assert send(client, "another conversation", contextId="ebb")["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert call(client, "GetTask", {"id": later[0]["id"]})["status"]["state"] == "TASK_STATE_WORKING"
+        go_on.set()
+        for task in (first, *later):
+            while not (ended := call(client, "GetTask", {"id": task["id"]}))["status"]["state"].endswith(
+                ("COMPLETED", "FAILED")
+            ):
+                pass
+            assert ended["status"]["state"] == "TASK_STATE_COMPLETED"

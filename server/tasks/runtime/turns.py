@@ -55,7 +55,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.context_values import TaskValues
+from a2a_canvas.server.tasks.context_values import Held, Hold, TaskValues
 from a2a_canvas.server.tasks.errors import TaskDetached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -76,6 +76,8 @@ logger = logging.getLogger(__name__)
 MAX_RESUMPTIONS = 2
 RETRY_DELAY = 0.2
 """Seconds between two attempts of a turn to reach the database."""
+GIVE_WAY = 0.1
+"""Seconds that a turn keeps its place while it waits for what another task of its context holds."""
 TOO_MANY_RESUMPTIONS = (
     f"The server broke down in the middle of this task {MAX_RESUMPTIONS + 1} times, "
     "so it has been given up. Send it again."
@@ -567,7 +569,25 @@ class Turns:
 
     def _values_of(self, record: TaskRecord, handle: TurnHandle) -> TaskValues:
         check = partial(self._check, record.task_id, handle)
-        return TaskValues(self.journal.values, record.context_id, record.task_id, check, _pause)
+        give_way = partial(self._give_way, record, handle)
+        return TaskValues(self.journal.values, record.context_id, record.task_id, check, _pause, give_way)
+
+    async def _give_way(self, record: TaskRecord, handle: TurnHandle, hold: Hold) -> Held:
+        """Wait for values that another task of the context holds, without a place among the turns that run."""
+        waiting = asyncio.ensure_future(hold())
+        try:
+            done, _ = await asyncio.wait((waiting,), timeout=GIVE_WAY)
+            if done or handle.ticket is None:
+                return await waiting
+            self.admission.leave(handle.ticket)
+            handle.ticket = None
+            held = await waiting
+            handle.ticket = self.admission.enter(record.context_id, payer(record.owner, handle.sender), begun=True)
+            while await handle.ticket.next_position():
+                pass
+            return held
+        finally:
+            waiting.cancel()
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""
