@@ -11,6 +11,7 @@ Rule 4: text that was taken back, or came before a tool call, is not part of the
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
@@ -52,7 +53,15 @@ from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER, run_within
 from a2a_canvas.tools.tool import Workspace
 
+logger = logging.getLogger(__name__)
+
 Take = Callable[[ModelEvent], Awaitable[None]]
+
+NOT_IN_EDITS = (
+    "The agent would have to ask you or change more than this passage, which it cannot do in an edit of a passage. "
+    "Ask for the change in a message."
+)
+"""What clients see of an edit whose function does what an edit cannot."""
 
 
 class EditTurn(Turn):
@@ -80,8 +89,12 @@ async def _ignore(notified: object) -> None:
     pass
 
 
+class NotInEdits(RuntimeError):
+    """The function did what an edit of a passage cannot (rule 2); `str()` is for its author."""
+
+
 def _refuse(what: str, reason: str) -> NoReturn:
-    raise RuntimeError(f"{what} is not allowed while turn.edit is set. {reason}")
+    raise NotInEdits(f"{what} is not allowed while turn.edit is set. {reason}")
 
 
 async def _refuse_question(question: Question) -> None:
@@ -204,6 +217,9 @@ class EditFunction:
             )
         except TurnEnded:
             pass
+        except NotInEdits as error:
+            logger.exception("The agent %s cannot answer the edit", self.agent.name)
+            raise ModelError(NOT_IN_EDITS, retryable=False) from error
         except (ToolError, LimitReached) as error:
             raise ModelError(str(error), retryable=False) from error
         except asyncio.CancelledError:

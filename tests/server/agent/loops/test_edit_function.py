@@ -20,6 +20,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     ToolUseStarted,
 )
+from a2a_canvas.server.agent.loops.edit_function import NOT_IN_EDITS
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.tools.functions.running import HANDED_OVER
 from tests.property_examples import examples
@@ -180,7 +181,7 @@ async def test_nothing_but_the_passage_may_change(message: str, call, caplog) ->
 
     done = await edited(meddle)
     assert message in caplog.text
-    assert (done.end.state, done.end.message.text) == (State.FAILED, INTERNAL_ERROR)
+    assert (done.end.state, done.end.message.text) == (State.FAILED, NOT_IN_EDITS)
     assert [each.artifact_id for each in await done.store.list("context")] == ["doc"]
     assert len(await done.versions()) == 1
     assert phases(done.told.events)[:2] == ["start", "abort"]
