@@ -115,11 +115,15 @@ class UserAnswer:
 APPROVED = UserAnswer("yes")
 
 
-async def instructions_for(turn: Turn) -> str:
-    """The instructions for one run: those of the agent folder, how to write, and which artifacts there are."""
+async def instructions_for(turn: Turn, how_to_write: str = HOW_TO_WRITE) -> str:
+    """The instructions for one run: those of the agent folder, how to write, and which artifacts there are.
+
+    Args:
+        how_to_write: empty if the model may be without our tools.
+    """
     artifact_ids = await turn.artifacts()
     there = f"The artifacts of this conversation: {', '.join(artifact_ids)}." if artifact_ids else ""
-    return "\n\n".join(text for text in (turn.instructions.strip(), HOW_TO_WRITE, there) if text)
+    return "\n\n".join(text for text in (turn.instructions.strip(), how_to_write, there) if text)
 
 
 async def ask_all(turn: Turn, calls: Sequence[PendingCall]) -> Sequence[UserAnswer]:

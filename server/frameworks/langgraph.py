@@ -24,6 +24,7 @@ from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
 from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_stream_writer
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Interrupt, interrupt
 
@@ -33,7 +34,9 @@ from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.langgraph_checkpoints import TurnCheckpoints
 from a2a_canvas.server.frameworks.langgraph_messages import NodeRun, message_of, show_last_answer
+from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import to_json
 
@@ -47,6 +50,7 @@ def langgraph_agent(
     graph: Graph,
     *,
     input: Callable[[Turn], Any] | None = None,
+    output: Callable[[Any], str] | None = None,
     resume: Callable[[Any, str], Any] = lambda value, answer: answer,
     context: Any = None,
     config: RunnableConfig | None = None,
@@ -55,13 +59,15 @@ def langgraph_agent(
 
     Args:
         input: makes the graph's input of a turn; by default, the user's message is added to the state's `messages`.
+        output: makes text of the reply of the graph's last state, after what its messages show; by default, none.
         resume: makes what `interrupt` returns of the value that it was given and the user's answer; by default, the
             answer.
         context: of the graph's runtime; or a function of the turn that returns it.
         config: for each run of the graph, for example its `recursion_limit`.
 
     Raises:
-        AgentDefinitionError: the graph is not compiled, or keeps its checkpoints elsewhere.
+        AgentDefinitionError: the graph is not compiled, keeps its checkpoints elsewhere, or has no `messages` to which
+            the user's message can be added.
 
     >>> from langgraph.graph import MessagesState, StateGraph
     >>> builder = StateGraph(MessagesState).add_node("answer", lambda state: {"messages": "Hello."})
@@ -73,12 +79,14 @@ def langgraph_agent(
         raise AgentDefinitionError("The graph has a checkpointer. Compile it without one: a2a-canvas brings its own.")
     if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):
         raise AgentDefinitionError("The graph has a DeltaChannel, which needs every checkpoint. Use a reducer instead.")
+    if input is None and isinstance(graph, CompiledStateGraph) and "messages" not in graph.channels:
+        raise AgentDefinitionError(_NO_MESSAGES)
     make_context = context if callable(context) else lambda turn: context
 
     async def run(turn: Turn) -> None:
         _TURN.set(turn)
         options = {"context": make_context(turn), "subgraphs": True, "version": "v2"}
-        await _GraphRun(turn, graph, resume, config, options).run(input)
+        await _GraphRun(turn, graph, resume, config, options).run(input, output)
 
     async def edit(turn: Turn) -> None:
         _TURN.set(turn)
@@ -94,7 +102,7 @@ def langgraph_agent(
         async with aclosing(parts):
             await show_last_answer(turn, _messages_of_edit(parts))
 
-    return AgentFunction(graph.get_name(), run, editor=None if input else edit, package="langgraph")
+    return AgentFunction(graph.get_name(), run, editor=None if input or output else edit, package="langgraph")
 
 
 class _GraphRun:
@@ -124,7 +132,7 @@ class _GraphRun:
         self._nodes: dict[str, NodeRun] = {}
         self._seen: set[str | None] = set()
 
-    async def run(self, make_input: Callable[[Turn], Any] | None) -> None:
+    async def run(self, make_input: Callable[[Turn], Any] | None, make_output: Callable[[Any], str] | None) -> None:
         await self._saver.hold()
         recorded = self._turn.model.resume()
         questions = self._recall(recorded)
@@ -137,6 +145,8 @@ class _GraphRun:
             await self._turn.model.checkpoint(f"interrupts {len(questions)}", partial(self._wait, asked))
             questions.append(asked)
             given = await self._ask(asked)
+        if make_output:
+            await self._turn.say(make_output((await self._graph.aget_state(self._config)).values))
         await self._saver.complete()
 
     def _recall(self, recorded: Mapping[str, Any]) -> list[list[Any]]:
@@ -152,8 +162,9 @@ class _GraphRun:
         begun = await self._saver.aget_tuple(self._config)
         earlier = [] if begun else self._turn.history.pairs()
         # A message with the id of an earlier one replaces it.
-        instructions = m.SystemMessage(await ours.instructions_for(self._turn), id="a2a-canvas")
-        return {"messages": [instructions, *earlier, message_of(self._turn)]}
+        text = await ours.instructions_for(self._turn, how_to_write="")
+        instructions = [m.SystemMessage(text, id="a2a-canvas")] if text else []
+        return {"messages": [*instructions, *earlier, message_of(self._turn)]}
 
     async def _stream(self, given: Any) -> list[Any]:
         """Run the graph until it ends or is interrupted; returns what it asks."""
@@ -241,9 +252,14 @@ def canvas_tools() -> list[BaseTool]:
     """
     turn = _TURN.get(None)
     return [
-        _CanvasTool(name=tool.name, description=tool.description, args_schema=dict(tool.input_schema))
+        _CanvasTool(name=tool.name, description=_describe(tool), args_schema=dict(tool.input_schema))
         for tool in (ours.offered_tools(turn) if turn else _OURS.values())
     ]
+
+
+def _describe(tool: AnyTool | ours.OfferedTool) -> str:
+    """Its description, and how to write: only a model with the tool must know it."""
+    return f"{tool.description}\n\n{ours.HOW_TO_WRITE}" if tool.name == artifact_update.name else tool.description
 
 
 class _CanvasTool(BaseTool):
@@ -267,6 +283,10 @@ class _CanvasTool(BaseTool):
         raise NotImplementedError("Run the graph as langgraph_agent does, asynchronously.")
 
 
+_NO_MESSAGES = (
+    "The graph's state has no messages, to which the user's message is added. Pass input, a function of the turn that "
+    "returns the graph's input."
+)
 _NOT_IN_EDITS = "This tool cannot be used now: reply with the new text of the passage alone."
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from operator import add
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -30,7 +30,8 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
 )
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError
-from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
+from a2a_canvas.server.agent.loops.edit_function import NOT_IN_EDITS
+from a2a_canvas.server.frameworks.canvas_tools import HOW_TO_WRITE, NO_QUESTIONS
 from a2a_canvas.server.frameworks.langgraph import canvas_tools, langgraph_agent
 from tests.fakes import said
 from tests.server.agent.edit.operation_harness import TEXT
@@ -509,6 +510,59 @@ async def test_an_edit_of_a_graph_that_asks_fails_with_a_sentence() -> None:
 
     done = await edited(langgraph_agent(graph_of(think)).editor)
     assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
+
+
+async def test_an_edit_of_a_graph_that_writes_a_document_fails_with_a_sentence(caplog) -> None:
+    async def think(state: MessagesState, runtime: Runtime[Turn]):
+        await runtime.context.artifact("report").append("High.")
+
+    done = await edited(langgraph_agent(graph_of(think), context=lambda turn: turn).editor)
+    assert (done.end.state, done.end.message.text) == (State.FAILED, NOT_IN_EDITS)
+    assert "A change of artifact 'report' is not allowed" in caplog.text
+
+
+async def test_its_model_reads_how_to_write_with_our_tools_only() -> None:
+    read = []
+
+    async def think(state: MessagesState):
+        read.extend(state["messages"])
+        return {"messages": [AIMessage("Yes.")]}
+
+    await run(langgraph_agent(graph_of(think)))
+    assert [each.type for each in read] == ["human"]
+    told = {each.name: HOW_TO_WRITE in each.description for each in canvas_tools()}
+    assert [name for name, is_told in told.items() if is_told] == ["artifact_update"]
+
+
+class Tide(TypedDict):
+    port: str
+    level: str
+
+
+async def measure(state: Tide):
+    return {"level": f"high in {state['port']}"}
+
+
+def measuring():
+    graph = StateGraph(Tide).add_node("measure", measure).add_edge(START, "measure").compile()
+    return langgraph_agent(graph, input=lambda turn: {"port": turn.text}, output=lambda state: state["level"])
+
+
+async def test_a_graph_without_messages_says_what_output_makes_of_its_last_state() -> None:
+    first = AgentLife(measuring())
+    for interrupted, cut in await run_to_end(first):
+        life = interrupted.crash(cut)
+        life.agent = measuring()
+        await run_to_end(life)
+        assert (life.record.state, life.reply) == (State.COMPLETED, first.reply)
+    assert first.reply.startswith("high in ")
+    assert measuring().editor is None
+
+
+def test_a_graph_without_messages_needs_an_input() -> None:
+    graph = StateGraph(Tide).add_node("measure", measure).add_edge(START, "measure").compile()
+    with pytest.raises(AgentDefinitionError, match=r"has no messages.* Pass input"):
+        langgraph_agent(graph)
 
 
 def calling(calls):
