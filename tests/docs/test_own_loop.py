@@ -76,7 +76,7 @@ def test_the_table_of_the_turn_is_complete() -> None:
 def test_a_passage_is_changed_by_the_function_that_is_shown() -> None:
     with agent(loop=names_of(EDITS)["agent"]) as it:
         it.send("high tide")
-        assert it.edit("note", "louder", "high tide").artifacts == {"note": "# HIGH TIDE \n"}
+        assert it.edit("note", "louder", "high tide").artifacts == {"note": "# HIGH TIDE\n"}
 
 
 def test_the_table_has_what_an_edit_has() -> None:

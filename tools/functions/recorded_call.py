@@ -16,6 +16,7 @@ Rule 5: an answer to a question for authentication is not recorded: only the nex
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import time
 from collections import Counter
@@ -32,7 +33,7 @@ from a2a_canvas.store.models import Artifact, Author, DataPart, FilePart, JsonVa
 from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.functions.artifact_changes import ArtifactChanges
 from a2a_canvas.tools.functions.repeated_changes import ChangeKey, ChangesDiffer, SavedChanges, content_of
-from a2a_canvas.tools.functions.results import File, ToolError
+from a2a_canvas.tools.functions.results import EditError, File, ToolError
 from a2a_canvas.tools.json_values import json_text
 from a2a_canvas.tools.part_inputs import require_portable
 from a2a_canvas.tools.tool import Workspace, to_json
@@ -174,7 +175,7 @@ class RecordedCall:
 
     async def progress(self, label: str) -> None:
         """Show what the tool is doing, as one line of text; clients show it until the next one."""
-        await self.pace(len(label))
+        await self.pace(len(require_text(label)))
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 
@@ -250,7 +251,7 @@ class RecordedCall:
             raise RuntimeError(f"{name!r} is running already. Give each step that runs at the same time its own name.")
         with self.within(name):
             try:
-                value = await fn()
+                value = await call_async(fn, name)
                 await self._keep(name, value, recorded)
             except BaseException:
                 await self._undo_step(name)
@@ -391,7 +392,10 @@ class RecordedCall:
         self._check_open()
         await self._changes.save_one(artifact_id)  # the edit closes the draft
         content = iter((b"edit", old.encode(errors="replace"), new.encode(errors="replace")))
-        await self.change(artifact_id, content, lambda ref: self._changes.edit(ref, old, new))
+        try:
+            await self.change(artifact_id, content, lambda ref: self._changes.edit(ref, old, new))
+        except ToolError as error:
+            raise EditError(artifact_id, str(error)) from None
 
     async def read(self, artifact_id: str) -> Artifact | None:
         """An artifact with its draft; None if there is none."""
@@ -411,6 +415,29 @@ class RecordedCall:
             CanvasVersion(each.number, each.content.text, each.author, each.number == artifact.version, each.pruned)
             for each in versions
         ]
+
+
+async def call_async(fn: Callable[[], Awaitable[T]], name: str) -> T:
+    """What the function of a step returns. Raises `TypeError` if it is not an async function."""
+    if inspect.isawaitable(fn):
+        if inspect.iscoroutine(fn):
+            fn.close()  # it is never awaited
+        raise TypeError(f"{name!r} got a call's coroutine, not a function. Write lambda: in front of the call.")
+    made = fn()
+    if not inspect.isawaitable(made):
+        raise TypeError(
+            f"The function of {name!r} is not async. Write async def, or lambda: asyncio.to_thread(…) if it blocks."
+        )
+    return await made
+
+
+def require_text(value: str) -> str:
+    """A text to show. Raises `TypeError` if it is another value."""
+    if not isinstance(value, str):
+        raise TypeError(
+            f"A text to show must be a str, not {type(value).__name__}. Use str(…), or an artifact for JSON and files."
+        )
+    return value
 
 
 def differs_message(artifact_id: str) -> str:

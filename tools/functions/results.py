@@ -38,6 +38,18 @@ class ToolError(Exception):
     """
 
 
+class EditError(ToolError):
+    """A passage of an artifact cannot be edited. `str()` tells a model how to quote it.
+
+    Attributes:
+        artifact_id: of the artifact.
+    """
+
+    def __init__(self, artifact_id: str, advice: str) -> None:
+        super().__init__(advice)
+        self.artifact_id = artifact_id
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class File:
     """A file that a tool returns or writes: `content` or `url`, exactly one of them.

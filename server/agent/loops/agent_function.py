@@ -1,7 +1,8 @@
 """An agent that is a function: its two forms, its options, and what is wrong with one, in a sentence.
 
 Rule: `async def agent(turn)`, or an async generator: a `str` that it yields is text of the reply, a `File` an artifact.
-      The function that answers edits has the same forms; its text, yielded, streamed or returned, is the new passage.
+      A `str` that a function returns is shown as `say` shows it. The function that answers edits has the same forms;
+      its text, yielded, streamed or returned, is the new passage.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def agent(
 
     def mark(function: Callable[[Turn], Any]) -> AgentFunction:
         editor = _editor_of(function) if edits else None
-        return AgentFunction(_name_of(function), _run_of(function), restartable, editor=editor)
+        return AgentFunction(_name_of(function), _reply_of(function), restartable, editor=editor)
 
     return mark(function) if function else mark
 
@@ -109,7 +110,7 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _run_of(function: Any) -> AgentRun:
+def _run_of(function: Any) -> Callable[[Turn], Awaitable[object]]:
     name = _name_of(function)
     if not callable(function):
         raise AgentDefinitionError(f"{name} is not a function. {_advice(function)}")
@@ -134,15 +135,39 @@ def _advice(value: object) -> str:
     return "Write: async def agent(turn: Turn) -> None"
 
 
+def _reply_of(function: Any) -> AgentRun:
+    """The run of a function that may also return the reply."""
+    run = _run_of(function)
+
+    async def reply(turn: Turn) -> None:
+        if text := _returned_text(await run(turn), _name_of(function)):
+            await turn.say(text)
+
+    return reply
+
+
 def _editor_of(function: Any) -> AgentRun:
     """The run of a function that may also return the passage."""
-    run: Callable[[Turn], Awaitable[object]] = _run_of(function)
+    run = _run_of(function)
 
     async def edit(turn: Turn) -> None:
-        if isinstance(passage := await run(turn), str):
+        if passage := _returned_text(await run(turn), _name_of(function)):
             await turn.stream(passage)
 
     return edit
+
+
+def _returned_text(value: object, name: str) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case _:
+            raise TypeError(
+                f"{name} returned {type(value).__name__}, and an agent's function returns text (str) or nothing. "
+                "Write JSON and files to an artifact: await turn.artifact(…).replace(…)"
+            )
 
 
 def _run_of_generator(function: Callable[[Turn], AsyncGenerator[Any, None]]) -> AgentRun:

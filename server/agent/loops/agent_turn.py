@@ -45,8 +45,10 @@ from a2a_canvas.tools.functions.recorded_call import (
     CallPaused,
     CallServices,
     RecordedCall,
+    call_async,
     differs_message,
     do_nothing,
+    require_text,
 )
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
@@ -278,12 +280,13 @@ class Turn(RecordedCall):
         Steps that run at the same time (`asyncio.gather`, task groups) must write different artifacts.
 
         Args:
-            fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again. If it
-                raises, what it has said and changed is undone, and nothing is recorded.
+            fn: is async and returns a JSON value (tuples become lists). A crash while it runs, or before its result
+                is stored, runs it again. If it raises, what it has said and changed is undone, and nothing is recorded.
             key: identifies the step among those of the name. By default, the n-th `once` of a name is a step of its
                 own: give a key if the order of the calls may differ from run to run.
 
         Raises:
+            TypeError: `fn` is not async.
             ValueError: the result is not a JSON value; the message names the key.
             ToolError: it has more than `MAX_KEPT` characters.
         """
@@ -344,7 +347,7 @@ class Turn(RecordedCall):
 
         async def keep() -> T:
             nonlocal value
-            value = await fn()
+            value = await call_async(fn, call.name)
             return value
 
         async def show() -> None:
@@ -535,7 +538,7 @@ class Turn(RecordedCall):
         self.end(Ending(State.FAILED, differs_message(artifact_id)))
 
     async def _show(self, kind: PieceKind, text: str = "") -> None:
-        await self.pace(len(text))
+        await self.pace(len(require_text(text)))
         if not text and kind != "end":
             return
         if not self.is_live:

@@ -40,7 +40,7 @@ from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, StepKind
-from a2a_canvas.tools.functions.results import ToolError
+from a2a_canvas.tools.functions.results import EditError, ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER, run_within
 from a2a_canvas.tools.tool import Workspace
 
@@ -244,6 +244,10 @@ class _Runs:
     def _failure(self, error: BaseException) -> str:
         """Why the task fails, for its user."""
         match error:
+            case EditError():  # its text is for models
+                trace = None if self.request.turn.credentials else error
+                logger.error("The agent failed to edit %r", error.artifact_id, exc_info=trace)
+                return f"The agent could not edit the artifact {error.artifact_id!r}."
             case ToolError():
                 return str(error)
             case asyncio.CancelledError():

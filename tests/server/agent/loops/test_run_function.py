@@ -43,6 +43,44 @@ async def test_a_generator_yields_text_and_files() -> None:
     assert [part.name for part in life.store.documents["tides.csv"].artifact.parts] == ["tides.csv"]
 
 
+async def test_a_text_that_it_returns_is_a_paragraph_of_the_reply() -> None:
+    async def agent(turn: Turn) -> str:
+        await turn.stream("Here.")
+        return f"You said {turn.text}."
+
+    life = await ended(agent)
+    assert (life.record.state, life.reply) == (State.COMPLETED, "Here.\n\nYou said Go.")
+
+
+async def test_any_other_value_that_it_returns_is_an_error_that_says_what_to_write(caplog) -> None:
+    async def agent(turn: Turn) -> dict:
+        return {"answer": 1}
+
+    life = await ended(agent)
+    assert life.record.state is State.FAILED
+    assert "agent returned dict, and an agent's function returns text (str) or nothing." in caplog.text
+
+
+@pytest.mark.parametrize("method", ["say", "stream", "think", "progress"])
+async def test_a_value_to_show_that_is_no_text_is_an_error_that_says_what_to_pass(method: str) -> None:
+    async def agent(turn: Turn) -> None:
+        with pytest.raises(TypeError, match=r"must be a str, not int\. Use str\(…\)"):
+            await getattr(turn, method)(5)
+
+    assert (await ended(agent)).record.state is State.COMPLETED
+
+
+async def test_an_edit_that_fails_has_one_sentence_for_users_and_another_in_the_log(caplog) -> None:
+    async def agent(turn: Turn) -> None:
+        await turn.artifact("report").append("# Tides\n", name="report.md")
+        await turn.artifact("report").edit("# Waves", "# Swell")
+
+    life = await ended(agent)
+    assert life.record.state is State.FAILED
+    assert life.said == ["The agent could not edit the artifact 'report'."]
+    assert "artifact_read" in caplog.text
+
+
 async def test_an_artifact_grows_and_is_one_version() -> None:
     async def agent(turn: Turn) -> None:
         report = turn.artifact("report")

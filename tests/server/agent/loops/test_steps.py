@@ -61,6 +61,33 @@ async def nothing() -> None:
 # ------------------------------------------------------------------- what a step records
 
 
+@pytest.mark.parametrize("of_tool", [False, True])
+async def test_a_step_takes_an_async_function_and_not_its_result(of_tool: bool) -> None:
+    async def fetch() -> int:
+        return 1
+
+    async def agent(turn: Turn) -> None:
+        async def step(fn) -> None:
+            if not of_tool:
+                await turn.once("rate", fn)
+            else:
+                async with turn.tool("rate", {}) as call:
+                    await call.run(fn)
+
+        with pytest.raises(
+            TypeError, match=r"The function of 'rate' is not async\. Write async def, or lambda: asyncio"
+        ):
+            await step(lambda: 1)
+        with pytest.raises(
+            TypeError, match=r"'rate.*' got a call's coroutine, not a function\. Write lambda: in front"
+        ):
+            await step(fetch())
+
+    life = AgentLife(agent)
+    await life.run()
+    assert life.record.state is State.COMPLETED
+
+
 async def test_the_change_after_a_skipped_step_that_wrote_is_made() -> None:
     async def work(turn: Turn, run: int) -> None:
         report = turn.artifact("report")
