@@ -25,10 +25,14 @@ from uuid import uuid4
 from starlette.testclient import TestClient
 
 from a2a_canvas.server.accounts.api_key import new_key
-from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ToolResult
+from a2a_canvas.server.agent.events import ToolFailed, ToolSucceeded, TurnEvent
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction, agent_function
+from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, NoModel, ToolResult
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings.settings import Settings
+from a2a_canvas.server.tool_sources.agent_loop import load_loop
 from a2a_canvas.tools.functions.function_tool import ToolSource
 
 __all__ = ["Answer", "TestedAgent", "agent"]
@@ -50,7 +54,8 @@ class Answer:
             `submitted` or `working` after `begin`.
         text: what the agent said at the end, or asks.
         artifacts: the texts of the artifacts that the task has changed, by id.
-        tool_results: what the model read of the tools that it called, in order.
+        tool_results: the results of the tools that the agent called, in order, as clients see them; of those that a
+            script called, what the model read.
         statuses: what clients saw the agent do until then, in order.
         files: the contents of the files that the task has made or changed, by name.
         task_id: the id of the task.
@@ -187,8 +192,9 @@ def agent(
     """The agent in `folder`, whose model plays `script`, while the block runs.
 
     Args:
-        script: without one, the rehearsal model answers.
-        loop: an agent's own loop, as `create_app` takes it.
+        script: without one, the rehearsal model answers. With a loop of its own there is then no model, as in `serve`:
+            edits need a function of the loop, or `model="rehearsal"`.
+        loop: an agent's own loop, as `create_app` takes it; that of the folder if it is None.
         users: names of users, each of whom has a key; the conversation is the first one's. Without names, everybody
             is the same user.
         settings: more settings, such as `max_rounds=3`.
@@ -197,7 +203,8 @@ def agent(
         Exception: the agent cannot be served; the message is that of `a2a-canvas serve`.
         RuntimeError: an MCP server is not there. `serve` would go on without it.
     """
-    model = _RecordedModel(script) if script else None
+    results: dict[str, str] = {}
+    model = _RecordedModel(script, results) if script else None
     keys = {name: new_key() for name in users}
     everybody: dict[str, Any] = {
         "shared_token": None,
@@ -208,12 +215,33 @@ def agent(
         everybody["api_keys"] = ",".join(f"{name}={key}" for name, key in keys.items())
     given = {**everybody, "public_url": _URL, "database": "memory", "page": False, **settings}
     named = {} if model else {"model": "rehearsal"}
-    app = create_app(Settings(agent=Path(folder) if folder else None, **{**named, **given}), model, loop=loop)
+    chosen = Settings(agent=Path(folder) if folder else None, **{**named, **given})
+    own = load_loop(chosen) if loop is None else agent_function(loop)
+    llm = NoModel() if own and not model and "model" not in settings else model
+    app = create_app(chosen, llm, loop=_recorded(own, results) if own else None)
     headers = _credentials(keys[users[0]]) if keys else {}
     with TestClient(app, base_url=_URL, headers=headers) as client:
         assert client.portal
         client.portal.call(_await_servers, app.state.tool_sources)
-        yield TestedAgent(client, model.results if model else {}, keys, str(uuid4()))
+        yield TestedAgent(client, results, keys, str(uuid4()))
+
+
+def _recorded(loop: AgentFunction, results: dict[str, str]) -> AgentFunction:
+    """A loop that adds the results of its calls to `results` when clients see them."""
+
+    async def run(turn: Turn) -> None:
+        emit = turn.output.emit
+
+        async def record(event: TurnEvent) -> None:
+            match event:
+                case ToolSucceeded(tool_use_id=call, content=result) | ToolFailed(tool_use_id=call, error=result):
+                    results[call] = result
+            await emit(event)
+
+        turn.output.emit = record
+        await loop.run(turn)
+
+    return replace(loop, run=run)
 
 
 def _credentials(key: str) -> dict[str, str]:
@@ -254,13 +282,13 @@ class _Server(Protocol):
 class _RecordedModel(ScriptedModel):
     """A scripted model that remembers the results of its calls."""
 
-    def __init__(self, script: str | Path) -> None:
+    def __init__(self, script: str | Path, results: dict[str, str]) -> None:
         super().__init__(script)
-        self.results: dict[str, str] = {}
+        self._results = results
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         found = [each for message in request.messages for each in message.content if isinstance(each, ToolResult)]
-        self.results |= {each.tool_use_id: each.content for each in found}
+        self._results |= {each.tool_use_id: each.content for each in found}
         async for event in super().stream(request):
             yield event
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from a2a_canvas import File, Turn
+from a2a_canvas import File, ToolError, Turn
+from a2a_canvas import agent as mark
 from a2a_canvas.testing import agent
 
 
@@ -17,7 +19,7 @@ async def writes(turn: Turn) -> None:
 
 
 def test_a_loop_is_tested_and_its_document_edited_and_undone() -> None:
-    with agent(loop=writes) as it:
+    with agent(loop=writes, model="rehearsal") as it:
         answer = it.send("tides")
         assert (answer.state, answer.artifacts) == ("completed", {"tides": "The tide is high.\n"})
         assert "Writing tides.md…" in answer.statuses
@@ -28,6 +30,43 @@ def test_a_loop_is_tested_and_its_document_edited_and_undone() -> None:
         assert it.versions("tides") == ("The tide is high.\n",)
         with pytest.raises(ValueError, match="contains the passage 0 times"):
             it.edit("tides", "shorter", "low")
+
+
+def test_edits_are_off_as_when_it_is_served_unless_the_loop_or_a_model_answers_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")  # a test calls no provider
+    with agent(loop=writes) as it:
+        it.send("tides")
+        with pytest.raises(RuntimeError, match="Edits of a selection are off"):
+            it.edit("tides", "upper case", "high")
+
+    editing = mark(writes)
+
+    @editing.edit
+    async def edit(turn: Turn) -> str:
+        return turn.edit.passage[::-1]
+
+    with agent(loop=editing) as it:
+        it.send("tides")
+        assert it.edit("tides", "backwards", "high").artifacts == {"tides": "The tide is hgih.\n"}
+
+
+def test_the_results_of_a_loops_tools_are_those_that_clients_see() -> None:
+    async def calls(turn: Turn) -> None:
+        for name in ("read", "fail"):
+            with suppress(ToolError):
+                async with turn.tool(name, {}) as call:
+                    if name == "fail":
+                        raise ToolError("There is no tide.")
+                    await call.run(read)
+
+    async def read() -> list[float]:
+        return [5.9, 1.2]
+
+    with agent(loop=calls) as it:
+        assert it.send("tides").tool_results == ("[5.9, 1.2]", "There is no tide.")
+        assert it.send("again").tool_results == ("[5.9, 1.2]", "There is no tide.")
 
 
 def test_files_are_sent_and_received() -> None:
@@ -54,7 +93,7 @@ def test_a_task_is_cancelled() -> None:
 
 
 def test_users_have_conversations_of_their_own_and_share_them() -> None:
-    with agent(loop=writes, users=("ann", "bob")) as it:
+    with agent(loop=writes, model="rehearsal", users=("ann", "bob")) as it:
         it.send("tides")
         assert it.as_user("bob").http.get("/artifacts").json()["contexts"] == []
         it.http.post(f"/artifacts/{it.context_id}/shares", json={"user": "bob", "level": "edit"}).raise_for_status()
