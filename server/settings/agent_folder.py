@@ -45,7 +45,7 @@ class AgentFolder:
 
     Attributes:
         values: by setting.
-        places: where in `agent.toml` a setting stands: the file, and its line.
+        places: where in `agent.toml` a setting, or a key of its table (`loop.url`), stands: the file, and its line.
     """
 
     values: Mapping[str, Any]
@@ -75,6 +75,9 @@ def read_folder(folder: Path, settings: Collection[str]) -> AgentFolder:
         raise FolderError(f"{_place(file, text, min(twice))}: {min(twice)} is set twice. Leave one out.")
     values = {field: _resolve_paths(folder, field, table[key]) for field, key in keys.items()}
     places = {field: _place(file, text, key) for field, key in keys.items()}
+    for field, key in keys.items():
+        inner = table[key] if isinstance(table[key], dict) else {}
+        places |= {f"{field}.{name}": _place(file, text, key, name) for name in inner}
     return AgentFolder({"database": f"{SQLITE}{folder / DATABASE}"} | usual | values, places)
 
 
@@ -134,9 +137,12 @@ def _setting(file: Path, text: str, key: str, value: Any, settings: Collection[s
     raise FolderError(f"{_place(file, text, key)}: {key} is not a setting. {hint}")
 
 
-def _place(file: Path, text: str, key: str) -> str:
-    """The file, and the line in which a key stands, as far as that is easy to tell."""
+def _place(file: Path, text: str, key: str, inner: str = "") -> str:
+    """The file, and the line in which a key, or one of its table, stands, as far as that is easy to tell."""
     found = re.search(rf"^[ \t\[]*[\"']?{re.escape(key)}\b", text, re.MULTILINE)
+    if found and inner:
+        pattern = re.compile(rf"(?:^[ \t]*|[{{,.][ \t]*)[\"']?{re.escape(inner)}\b", re.MULTILINE)
+        found = pattern.search(text, found.end()) or found
     return f"{file}, line {text.count(chr(10), 0, found.start()) + 1}" if found else str(file)
 
 

@@ -66,6 +66,18 @@ class RemoteLoop:
         return f"{self.prefix}{self.url}"
 
 
+class LoopKeyError(ValueError):
+    """A key of the table is wrong.
+
+    Attributes:
+        key: its name.
+    """
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
 LoopOrigin = ModuleLoop | FileLoop | RemoteLoop
 
 
@@ -120,17 +132,26 @@ def _address(prefix: str, url: str) -> str:
 
 def _parse_table(table: Mapping[str, Any]) -> RemoteLoop:
     if unknown := table.keys() - {"url", *_OPTIONS}:
-        raise ValueError(f"[loop] has no key {min(unknown)}; its keys are url, {', '.join(_OPTIONS)}")
-    url = table.get("url")
-    origin = _parse_text(url) if isinstance(url, str) else None
-    if not isinstance(origin, RemoteLoop):
-        raise ValueError(f'[loop] must have a url such as "{AGUI}{_EXAMPLE}"; write loop = "MODULE:FUNCTION" otherwise')
+        raise LoopKeyError(min(unknown), f"[loop] has no key {min(unknown)}; its keys are url, {', '.join(_OPTIONS)}")
+    origin = _parse_url(table.get("url"))
     options = {name: value for name, value in table.items() if name in _OPTIONS}
     for name, value in options.items():
         is_valid, needed = _OPTIONS[name]
         if not is_valid(value):
-            raise ValueError(f"{name} of [loop] must be {needed}")
+            raise LoopKeyError(name, f"{name} of [loop] must be {needed}")
     return RemoteLoop(origin.prefix, origin.url, options)
+
+
+def _parse_url(url: Any) -> RemoteLoop:
+    try:
+        origin = _parse_text(url) if isinstance(url, str) else None
+    except ValueError as error:
+        raise LoopKeyError("url", str(error)) from None
+    if not isinstance(origin, RemoteLoop):
+        raise LoopKeyError(
+            "url", f'[loop] must have a url such as "{AGUI}{_EXAMPLE}"; write loop = "MODULE:FUNCTION" otherwise'
+        )
+    return origin
 
 
 def _is_artifacts(value: Any) -> bool:

@@ -22,7 +22,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, read_folder
-from a2a_canvas.server.settings.loop_setting import Loop, display_text
+from a2a_canvas.server.settings.loop_setting import Loop, LoopKeyError, display_text
 from a2a_canvas.server.settings.value_types import (
     DatabaseUrl,
     File,
@@ -465,7 +465,9 @@ def _places(values: Mapping[str, Any]) -> Mapping[str, str]:
     set_there = {variables.get(name.upper()): name.upper() for name, value in os.environ.items() if value}
     folder = values.get("agent") or os.environ.get(set_there.get("agent", ""))
     in_folder = (
-        {field: f"{place}: {field}" for field, place in _read_folder(Path(folder)).places.items()} if folder else {}
+        {field: f"{place}: {field.partition('.')[0]}" for field, place in _read_folder(Path(folder)).places.items()}
+        if folder
+        else {}
     )
     return (
         in_folder
@@ -515,7 +517,10 @@ def _message(fault: Any, places: Mapping[str, str]) -> str:
             message = "is too large"
         case kind if kind in _NEEDED:
             message = f"must be {_NEEDED[kind]}"
-    return f"{places.get(field, field)}={_format_input(field, fault['input'])}: {message}"
+    error = fault.get("ctx", {}).get("error")
+    key = f"{field}.{error.key}" if isinstance(error, LoopKeyError) else field
+    place = places.get(key) or places.get(field, field)
+    return f"{place}={_format_input(field, fault['input'])}: {message}"
 
 
 def _format_input(field: str, value: Any) -> str:

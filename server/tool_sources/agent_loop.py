@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from inspect import isasyncgenfunction, iscoroutinefunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, assert_never
 
-from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction, agent, agent_function
+from a2a_canvas.server.agent.loops.agent_function import (
+    AgentDefinitionError,
+    AgentFunction,
+    adapter_of,
+    agent,
+    agent_function,
+)
 from a2a_canvas.server.settings.loop_setting import A2A, AGUI, FileLoop, LoopOrigin, ModuleLoop, RemoteLoop
 from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.server.tool_sources.framework_extras import find_fault, version_of
@@ -76,11 +84,26 @@ def _folders(settings: Settings) -> Sequence[Path]:
 def _function_of(module: ModuleType, name: str, place: str) -> AgentFunction:
     value = getattr(module, name, None)
     if value is None or value is agent:  # the decorator, imported
-        raise AgentDefinitionError(f"{place} has no function {name}. Write: async def {name}(turn: Turn) -> None")
+        raise AgentDefinitionError(f"{place} has no function {name}. {_suggestion(module, name)}")
     try:
         return agent_function(value)
     except AgentDefinitionError as error:
         raise AgentDefinitionError(f"{place}: {error}") from None
+
+
+def _suggestion(module: ModuleType, name: str) -> str:
+    """What to write for a function that a module does not have."""
+    own = {each: value for each, value in vars(module).items() if not each.startswith("_")}
+    for each in get_close_matches(name, [each for each, value in own.items() if _is_agent(value)], n=1):
+        return f"Did you mean {each}?"
+    for each in sorted(own, key=lambda each: name not in each):  # as in root_agent
+        if not isinstance(own[each], type) and (adapter := adapter_of(own[each])):
+            return f"Write: from a2a_canvas.frameworks import {adapter}; {name} = {adapter}({each})"
+    return f"Write: async def {name}(turn: Turn) -> None"
+
+
+def _is_agent(value: object) -> bool:
+    return isinstance(value, AgentFunction) or iscoroutinefunction(value) or isasyncgenfunction(value)
 
 
 def _remote_loop(origin: RemoteLoop, tokens: Mapping[str, str]) -> AgentFunction:

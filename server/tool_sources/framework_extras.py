@@ -21,9 +21,17 @@ EXTRAS: Final[Mapping[str, str]] = {
 """The extras by the modules of the frameworks."""
 
 
+_PARTS: Final[Mapping[str, str]] = {
+    "google.genai": "google-adk",
+    "langchain_core": "langgraph",
+    "pydantic_graph": "pydantic-ai",
+}
+"""The extras by modules that a framework brings with it."""
+
+
 def how_to_install(module: str) -> str:
     """What the user must do if there is no such module."""
-    for framework, extra in EXTRAS.items():
+    for framework, extra in (*EXTRAS.items(), *_PARTS.items()):
         if module == framework or module.startswith(f"{framework}."):
             return upgrade_advice(_requirement(extra)[0]) or f"Install it where a2a-canvas runs: {_command(extra)}"
     return f"Install it where a2a-canvas runs: pip install {module.partition('.')[0]}"

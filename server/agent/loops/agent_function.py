@@ -94,7 +94,7 @@ def agent(
         editor = _editor_of(function) if edits else None
         return AgentFunction(_name_of(function), _reply_of(function), restartable, editor=editor)
 
-    return mark(function) if function else mark
+    return mark if function is None else mark(function)
 
 
 def agent_function(value: Any) -> AgentFunction:
@@ -118,6 +118,8 @@ def _run_of(function: Any) -> Callable[[Turn], Awaitable[object]]:
         run = _run_of_generator(function)
     elif inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         run = function
+    elif str(getattr(function, "__module__", "")).startswith("a2a_canvas."):
+        raise AgentDefinitionError(f"{name} makes an agent of yours. Call it: agent = {name}(…)")
     else:
         raise AgentDefinitionError(f"{name} is not async. Write: async def {name}(turn: Turn) -> None")
     try:
@@ -128,11 +130,17 @@ def _run_of(function: Any) -> Callable[[Turn], Awaitable[object]]:
 
 
 def _advice(value: object) -> str:
-    modules = [f"{each.__module__}." for each in type(value).__mro__]
-    for package, adapter in ADAPTERS.items():
-        if any(each.startswith(f"{package}.") for each in modules):
-            return f"Pass it to a2a_canvas.frameworks.{adapter}, and use what that returns."
+    if adapter := adapter_of(value):
+        return f"Pass it to a2a_canvas.frameworks.{adapter}, and use what that returns."
     return "Write: async def agent(turn: Turn) -> None"
+
+
+def adapter_of(value: object) -> str:
+    """The function of `a2a_canvas.frameworks` for an object of a framework; empty if it is of none."""
+    modules = [f"{each.__module__}." for each in type(value).__mro__]
+    return next(
+        (adapter for package, adapter in ADAPTERS.items() for each in modules if each.startswith(f"{package}.")), ""
+    )
 
 
 def _reply_of(function: Any) -> AgentRun:

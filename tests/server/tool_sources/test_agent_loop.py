@@ -128,6 +128,15 @@ WRITE = "Write: async def agent(turn: Turn) -> None"
     [
         ("x = 1", f"reef/agent.py has no function agent. {WRITE}"),
         ("from a2a_canvas import agent", f"reef/agent.py has no function agent. {WRITE}"),
+        (
+            "class Agent: ...\nAgent.__module__ = 'google.adk.agents'\nroot_agent = Agent()",
+            "reef/agent.py has no function agent. Write: from a2a_canvas.frameworks import adk_agent; "
+            "agent = adk_agent(root_agent)",
+        ),
+        (
+            "from a2a_canvas.frameworks import pydantic_ai_agent as agent",
+            "reef/agent.py: pydantic_ai_agent makes an agent of yours. Call it: agent = pydantic_ai_agent(…)",
+        ),
         ("agent = 3", f"reef/agent.py: int is not a function. {WRITE}"),
         ("def agent(turn): ...", f"reef/agent.py: agent is not async. {WRITE}"),
         ("async def agent(): ...", "reef/agent.py: agent must take one argument, the turn: too many positional arg"),
@@ -164,12 +173,14 @@ def test_a_mistake_in_agent_py_is_one_line_and_exit_code_2(
         ("no_such.agent:agent", "There is no module no_such.agent in {here}. Write its name as in import."),
         ("marsh:agent", "marsh.py, line 2: ZeroDivisionError: division by zero."),
         ("marsh_missing:agent", "marsh_missing.py, line 1: No module named 'no_such_module'. Install it where"),
-        ("reef.agent:agnet", "reef.agent has no function agnet. Write: async def agnet(turn: Turn) -> None"),
+        ("reef.agent:agnet", "reef.agent has no function agnet. Did you mean agent?"),
+        ("reef.agent:tides", "reef.agent has no function tides. Write: async def tides(turn: Turn) -> None"),
+        ("reef.agent:DELAY", "reef.agent: float is not a function. Write: async def agent(turn: Turn) -> None"),
         ("reef.agent:plain", "reef.agent: plain is not async. Write: async def plain(turn: Turn) -> None"),
     ],
 )
 def test_a_mistake_in_a_module_is_one_line(folder: Path, loop: str, says: str) -> None:
-    written(folder, f"{AGENT}\n\ndef plain(turn): ...")
+    written(folder, f"{AGENT}\n\ndef plain(turn): ...\nDELAY = 0.0")
     Path("marsh.py").write_text("\nx = 1 / 0")
     Path("marsh_missing.py").write_text("import no_such_module")
     with pytest.raises(SettingsError) as caught:

@@ -37,6 +37,8 @@ def test_every_framework_has_an_extra_with_its_lowest_version() -> None:
         ("pydantic_ai.durable_exec", "pip install 'a2a-canvas[pydantic-ai]'"),
         ("agents", "pip install 'a2a-canvas[openai-agents]'"),
         ("google.adk", "pip install 'a2a-canvas[google-adk]'"),
+        ("google.genai.types", "pip install 'a2a-canvas[google-adk]'"),
+        ("langchain_core.messages", "pip install 'a2a-canvas[langgraph]'"),
         ("pydantic_airlines.x", "pip install pydantic_airlines"),
         ("google.cloud", "pip install google"),
     ],
