@@ -72,7 +72,7 @@ def create_app(
         lifespan=lifespan_of(components),
     )
     app.state.shutdown, app.state.metrics = components.shutdown, engine.metrics
-    app.state.tool_sources, app.state.agent, app.state.edits = engine.sources, engine.agent, engine.runtime.edits
+    app.state.tool_sources, app.state.agent = engine.sources, engine.agent
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import httpx
 
 from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
-from a2a_canvas.server.agent.model import EDITS_ARE_OFF
+from a2a_canvas.server.agent.model import NO_MODEL
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import ScriptableTool, example
@@ -69,8 +69,6 @@ def banner(
     program: str,
     sources: Sequence[NamedTools] = (),
     loop: str = "",
-    *,
-    edits: bool = True,
 ) -> Iterator[str]:
     """The lines for the operator.
 
@@ -80,11 +78,11 @@ def banner(
         program: how the user calls this program.
         sources: of the agent's own tools, already started.
         loop: the agent's own, described; empty if the model's rounds are the loop.
-        edits: whether edits of a selection are answered.
     """
     grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
     address = f"http://{authority(settings.host, settings.port)}"
-    yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {model}"
+    of_model = "" if model == NO_MODEL else f" with {model}"  # the loop has its own
+    yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc}{of_model}"
     is_rehearsal = model == REHEARSAL and not loop
     if is_rehearsal:
         yield START_NOTICE
@@ -92,8 +90,6 @@ def banner(
         yield f"The agent is the one in {settings.agent.absolute()}."
     if loop:
         yield f"Its loop: {loop}"
-    if not edits:
-        yield EDITS_ARE_OFF
     if settings.instructions or sources:
         yield from _own_tools(settings, sources)
     if is_rehearsal:
@@ -105,7 +101,8 @@ def banner(
         yield from _credentials(settings, keys, program)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
     browser = f"open {_page_url(settings)} in a browser, or " if settings.page is not None else ""
-    command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
+    request = "Hello" if loop else "write an outline about tide pools"
+    command = f'{program} send "{request}"{_url_option(settings)}'
     yield f"Next, {browser}in a second terminal:\n{command}"
 
 

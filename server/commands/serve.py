@@ -97,7 +97,7 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     # Read when the server serves: by then the tools of MCP servers are known.
     state = app.state
     loop = describe_loop(settings, state.agent)
-    said = banner(settings, llm.name, count, program, state.tool_sources, loop, edits=state.edits)
+    said = banner(settings, llm.name, count, program, state.tool_sources, loop)
     lines = chain(said, hints(settings, os.environ, program))
     ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
     return 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.accounts.api_key import KeyCount
-from a2a_canvas.server.agent.model import EDITS_ARE_OFF, ToolSpec
+from a2a_canvas.server.agent.model import NO_MODEL, ToolSpec
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
 from a2a_canvas.server.settings.settings import Settings
@@ -201,11 +201,11 @@ def test_it_says_which_loop_the_agent_has_instead_of_the_rehearsal(folder: Path)
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("edits", [True, False])
-def test_it_says_that_edits_are_off(edits: bool) -> None:
-    said = list(banner(Settings(), "no model", None, "canvas", loop="reef.agent:agent", edits=edits))
-    assert said[1] == "Its loop: reef.agent:agent"
-    assert (EDITS_ARE_OFF in said) is not edits
+def test_with_a_loop_it_names_no_model_and_suggests_a_message_that_suits_any_agent() -> None:
+    first, loop, *_, following = banner(Settings(), NO_MODEL, None, "canvas", loop="reef.agent:agent")
+    assert first.endswith("listens on http://127.0.0.1:8000")
+    assert loop == "Its loop: reef.agent:agent"
+    assert following.endswith('\ncanvas send "Hello"')
 
 
 @dataclass(frozen=True)
