@@ -20,6 +20,7 @@ from typing import Any
 import uvicorn
 
 from a2a_canvas.server import log_output
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import is_configured
 from a2a_canvas.server.app import create_app
@@ -33,7 +34,7 @@ from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import OLLAMA, choose_llm, ollama_address
 from a2a_canvas.server.settings.settings import Settings, SettingsError, line_in_folder, load, option_name
-from a2a_canvas.server.tool_sources.agent_loop import describe_agent, describe_loop
+from a2a_canvas.server.tool_sources.agent_loop import describe_agent, describe_loop, probe_agent
 from a2a_canvas.server.tool_sources.sources import check_programs
 from a2a_canvas.store.errors import Unavailable
 
@@ -99,7 +100,7 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     loop = describe_loop(settings, state.agent)
     said = banner(settings, llm.name, count, program, state.tool_sources, loop)
     lines = chain(said, hints(settings, os.environ, program))
-    ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
+    ForegroundServer(config, app.state.shutdown, settings, lines, program, state.agent).run([lent] if lent else None)
     return 0
 
 
@@ -120,6 +121,8 @@ def check_agent(values: Mapping[str, Any]) -> str:
     except SettingsError:
         if not asyncio.run(_has_had_keys(settings.database)):
             raise
+    if reason := asyncio.run(probe_agent(app.state.agent)):
+        raise SettingsError(reason)
     return describe_agent(settings, app.state.agent)
 
 
@@ -156,6 +159,7 @@ class ForegroundServer(GracefulServer):
     Args:
         lines: printed as soon as it serves.
         program: how the user calls this program.
+        agent: the agent's own loop.
     """
 
     def __init__(
@@ -165,12 +169,14 @@ class ForegroundServer(GracefulServer):
         settings: Settings,
         lines: Iterable[str],
         program: str,
+        agent: AgentFunction | None = None,
     ) -> None:
         super().__init__(config, stop)
         self._settings = settings
         self._lines = lines
         self._program = program
-        self._hint: asyncio.Task[None] | None = None
+        self._agent = agent
+        self._hints: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().set_exception_handler(throttle_accept_errors(time.monotonic))
@@ -179,7 +185,12 @@ class ForegroundServer(GracefulServer):
             self._say(line)
         model = self._settings.model
         if (model or "").startswith(OLLAMA) or (model is None and not is_configured(os.environ)):
-            self._hint = asyncio.create_task(self._look_for_ollama(model))
+            self._hints.append(asyncio.create_task(self._look_for_ollama(model)))
+        self._hints.append(asyncio.create_task(self._probe_agent()))
+
+    async def _probe_agent(self) -> None:
+        if reason := await probe_agent(self._agent):
+            logger.warning("%s Its users' messages fail until it can.", reason)
 
     async def _look_for_ollama(self, model: str | None) -> None:
         with suppress(SettingsError):

@@ -50,6 +50,11 @@ def load_loop(settings: Settings) -> AgentFunction | None:
     return loop
 
 
+async def probe_agent(loop: AgentFunction | None) -> str:
+    """Why an agent that runs elsewhere cannot be used now; empty if it can, or runs here."""
+    return await loop.probe() if loop and loop.probe else ""
+
+
 def describe_agent(settings: Settings, loop: AgentFunction | None) -> str:
     """That the agent can be served, and with which loop of its own."""
     own = describe_loop(settings, loop)

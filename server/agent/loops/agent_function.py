@@ -44,6 +44,7 @@ class AgentFunction:
         lasts: a run is one step, elsewhere: a server that shuts down waits for it, even if it could run again.
         editor: answers an edit of a selection: the text that it shows is the new passage. None: the model does.
         abandon: ends, from the record, what a run has started elsewhere: the function does not run again.
+        probe: a sentence, with its address, about why an agent that runs elsewhere cannot be used now; empty if it can.
         package: the distribution of the framework that `run` uses, for `serve --check`; empty without one.
     """
 
@@ -54,6 +55,7 @@ class AgentFunction:
     editor: AgentRun | None = None
     abandon: Abandon | None = None
     package: str = ""
+    probe: Callable[[], Awaitable[str]] | None = None
 
     def edit(self, function: F) -> F:
         """Mark the function that answers edits of a selection, in place of any other. It finds the edit in `turn.edit`.

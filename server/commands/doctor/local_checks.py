@@ -48,7 +48,7 @@ from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import choose_llm
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
-from a2a_canvas.server.tool_sources.agent_loop import describe_agent
+from a2a_canvas.server.tool_sources.agent_loop import describe_agent, probe_agent
 
 if TYPE_CHECKING:
     from a2a_canvas.store.sql.database import Database
@@ -72,7 +72,7 @@ async def check_model(settings: Settings, *, call: bool) -> AsyncIterator[Findin
     except SettingsError as error:
         yield failure("model", str(error))
         return
-    for finding in _check_agent(settings, llm):
+    async for finding in _check_agent(settings, llm):
         yield finding
     if llm.name == REHEARSAL or llm.name.startswith(SCRIPT_PREFIX):
         yield ok("model", f"{llm.name} needs no provider.")
@@ -85,7 +85,7 @@ async def check_model(settings: Settings, *, call: bool) -> AsyncIterator[Findin
     await close_llm(llm)
 
 
-def _check_agent(settings: Settings, llm: LLM) -> Iterator[Finding]:
+async def _check_agent(settings: Settings, llm: LLM) -> AsyncIterator[Finding]:
     try:
         app = create_app(settings, llm)
     except CardError as error:
@@ -93,7 +93,8 @@ def _check_agent(settings: Settings, llm: LLM) -> Iterator[Finding]:
     except SettingsError as error:
         yield failure("agent", str(error))
     else:
-        yield ok("agent", describe_agent(settings, app.state.agent))
+        reason = await probe_agent(app.state.agent)
+        yield failure("agent", reason) if reason else ok("agent", describe_agent(settings, app.state.agent))
         yield judge_card(settings)
 
 

@@ -10,6 +10,7 @@ Rule 3: the card is read for each message, so that the agent may change it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from a2a_canvas.server.tool_sources.document_names import document_name
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import TOOL_PREFIX, host_of, tool_name
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
 from a2a_canvas.server.tool_sources.remote_agents.agent_network import AgentNetwork
+from a2a_canvas.server.tool_sources.remote_agents.reconnection import retry
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import (
     CANCEL_TIMEOUT,
     TIMEOUT,
@@ -38,15 +40,15 @@ from a2a_canvas.server.tool_sources.remote_agents.remote_agent import (
 )
 from a2a_canvas.server.tool_sources.remote_agents.remote_artifacts import RemoteArtifacts
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import (
-    DELAYS,
     MAX_QUESTION,
-    RESENDS,
     RemoteEnd,
     RemoteTask,
 )
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import data_to_wire, file_to_wire, line
 from a2a_canvas.tools.functions.recorded_call import CallRecord
 from a2a_canvas.tools.functions.results import RESULT_LIMIT, ToolError
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "a2a:"
 
@@ -67,7 +69,8 @@ def a2a_agent(url: str, *, tokens: Mapping[str, str] | None = None, timeout: flo
     if not host_of(url):
         raise AgentDefinitionError(f"{url!r} is not the address of an A2A agent. Write a2a:http://HOST:PORT")
     agent = A2aAgent(url, tokens or {}, timeout)
-    return AgentFunction(f"the agent at {host_of(url)}", agent.run, editor=agent.edit, abandon=agent.abandon)
+    name = f"the agent at {host_of(url)}"
+    return AgentFunction(name, agent.run, editor=agent.edit, abandon=agent.abandon, probe=agent.probe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,15 @@ class A2aAgent:
                 card = await client.read_card()
             await self._agent(client, card).cancel_recorded(record)
 
+    async def probe(self) -> str:
+        """See `AgentFunction.probe`."""
+        async with self._client() as client:
+            try:
+                await client.read_card()
+            except AgentFault as fault:
+                return f"The agent at {without_secrets(self.url)} cannot be asked: {fault}."
+        return ""
+
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[AgentClient]:
         client = AgentClient(self.url, self.tokens, network=self._network)
@@ -118,16 +130,11 @@ class A2aAgent:
         Raises:
             ToolError: it cannot be reached.
         """
-        delays = iter(DELAYS if turn.recall("task") else DELAYS[:RESENDS])
-        while True:
-            try:
-                return await client.read_card()
-            except AgentFault as fault:
-                delay = next(delays, None)
-                if not fault.retryable or delay is None:
-                    raise ToolError(f"The agent cannot be asked: {fault}.") from None
-            await turn.progress("Waiting for the agent…")
-            await self.sleep(delay)
+        try:
+            return await retry(client.read_card, turn, self.sleep, persistent=bool(turn.recall("task")))
+        except AgentFault as fault:
+            logger.warning("The agent at %s cannot be asked: %s", without_secrets(self.url), fault)
+            raise ToolError(f"The agent cannot be asked: {fault}.") from None
 
     def _agent(self, client: AgentClient, card: pb.AgentCard) -> RemoteAgent:
         name = tool_name(card.name, ()).removeprefix(TOOL_PREFIX)

@@ -24,6 +24,7 @@ from a2a_canvas.server.outbound.token_origin import TokenOrigin, token_for
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import host_of
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import SILENCE, TOKENS
 from a2a_canvas.server.tool_sources.remote_agents.agent_network import AgentNetwork
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import without_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -49,24 +50,42 @@ class AguiClient:
         self._silence = silence
         self._network = AgentNetwork(host_of(url), lookup or SystemLookup())
 
+    @property
+    def address(self) -> str:
+        """For the log."""
+        return without_secrets(self._url)
+
+    async def probe(self) -> None:
+        """Connect to the agent. Any answer will do: its address may be for `POST` only.
+
+        Raises:
+            AgentFault: it cannot be reached.
+        """
+        with _httpx_faults():
+            async with client(MAX_MESSAGE, **await self._options()) as http:
+                await http.head(self._url, headers=self._headers())
+
     async def events(self, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """The events of a run, as JSON.
 
         Raises:
-            AgentFault: the agent cannot be reached, refuses, or answers what is not AG-UI.
+            AgentFault: the agent cannot be reached, refuses, or answers what is not AG-UI. It is retryable only if the
+                run has not begun.
         """
         with _httpx_faults():
-            await self._network.confine()
-            timeout = httpx.Timeout(CONNECT, read=self._silence)
-            transport = checked_transport(self._network.addresses)
             async with (
-                client(MAX_MESSAGE, timeout=timeout, transport=transport) as http,
+                client(MAX_MESSAGE, **await self._options()) as http,
                 http.stream("POST", self._url, json=body, headers=self._headers()) as response,
             ):
                 self._check(response)
                 async with aclosing(_events(response)) as events:
                     async for event in events:
                         yield event
+
+    async def _options(self) -> dict[str, Any]:
+        await self._network.confine()
+        timeout = httpx.Timeout(CONNECT, read=self._silence)
+        return {"timeout": timeout, "transport": checked_transport(self._network.addresses)}
 
     def _headers(self) -> Mapping[str, str]:
         authorization = {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -93,7 +112,20 @@ def _httpx_faults() -> Iterator[None]:
     except (httpx.HTTPError, OSError) as error:
         wrapper = OSError()  # as the SDK's client has it: `fault_of` reads the cause
         wrapper.__cause__ = error
-        raise fault_of(wrapper) from error
+        fault = fault_of(wrapper)
+        fault.retryable = _is_refused(error)
+        raise fault from error
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether no run has begun, and one may later."""
+    match error:
+        case httpx.HTTPStatusError(response=response):
+            return response.status_code in (429, 503)
+        case httpx.ConnectError() | httpx.ConnectTimeout():
+            return True
+        case _:
+            return isinstance(error, OSError)  # its name was not found
 
 
 async def _events(response: httpx.Response) -> AsyncGenerator[Any, None]:

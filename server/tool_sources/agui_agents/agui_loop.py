@@ -3,6 +3,7 @@
 Rule 1: a run is one step (`Turn.once`): what a run that a crash cut off had shown and written is taken back.
 Rule 2: AG-UI cannot take up a run that was cut off, so the task fails then (`AgentFunction.restartable`); with
         `restart`, the run is sent again with the same id. A server that shuts down waits for the run.
+        An agent that cannot be reached, so that no run has begun, is tried again.
 Rule 3: what the agent has written stays, even if its run fails.
 Rule 4: an interrupt is a question to the user, whose answer resumes the agent in the next run.
 """
@@ -14,6 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
@@ -36,7 +38,8 @@ from a2a_canvas.server.tool_sources.agui_agents.run_input import digest, run_inp
 from a2a_canvas.server.tool_sources.agui_agents.run_mapping import Interrupt, RunMapping
 from a2a_canvas.server.tool_sources.agui_agents.shown_calls import ShownCalls
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import host_of
-from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT
+from a2a_canvas.server.tool_sources.remote_agents.reconnection import retry
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT, Sleep
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import MAX_QUESTION, MAX_QUESTIONS
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import to_json
@@ -81,7 +84,7 @@ def agui_agent(
     except DocumentRuleError as error:
         raise AgentDefinitionError(str(error)) from None
     agent = AguiAgent(AguiClient(url, tokens), _name(url), rules, timeout)
-    return AgentFunction(f"the agent at {host_of(url)}", agent.run, restartable=restart, lasts=True)
+    return AgentFunction(f"the agent at {host_of(url)}", agent.run, restartable=restart, lasts=True, probe=agent.probe)
 
 
 def _name(url: str) -> str:
@@ -103,6 +106,15 @@ class AguiAgent:
     name: str
     rules: DocumentRules
     timeout: float = TIMEOUT
+    sleep: Sleep = asyncio.sleep
+
+    async def probe(self) -> str:
+        """See `AgentFunction.probe`."""
+        try:
+            await self.client.probe()
+        except AgentFault as fault:
+            return f"The agent at {self.client.address} cannot be asked: {fault}."
+        return ""
 
     async def run(self, turn: Turn) -> None:
         """Answer one message."""
@@ -168,11 +180,13 @@ class AguiRun:
         """The interrupts and the state that the run ended with, or why it failed, for a user."""
         try:
             async with asyncio.timeout(self.agent.timeout):
-                await self._follow(request)
+                follow, again = partial(self._follow, request), self.turn.resumed
+                await retry(follow, self.turn, self.agent.sleep, persistent=again)
         except AgentFault as fault:
-            logger.warning("The run of %s failed: %s", self.agent.name, fault)
+            logger.warning("The run of the agent at %s failed: %s", self.agent.client.address, fault)
             return {"failed": f"The agent could not answer: {fault}."}
         except TimeoutError:
+            logger.warning("The run of the agent at %s exceeded %g s", self.agent.client.address, self.agent.timeout)
             return {"failed": f"The agent has not ended its run in {self.agent.timeout:g} seconds, so it was given up."}
         return self.result
 
@@ -189,7 +203,7 @@ class AguiRun:
         try:
             return self._mapping.take(event)
         except to.MappingError as error:
-            logger.warning("The agent %s sent a malformed event: %s", self.agent.name, error)
+            logger.warning("The agent at %s sent a malformed event: %s", self.agent.client.address, error)
             raise AgentFault(NOT_AGUI) from None
 
     async def _do(self, operation: to.Operation) -> None:
@@ -231,7 +245,7 @@ class AguiRun:
                 if len(to_json(self.result)) > MAX_KEPT:
                     self.result = {"failed": f"The agent's state and messages exceed {MAX_KEPT:,} characters."}
             case to.RunFailure(reason):
-                logger.warning("The run of %s failed: %s", self.agent.name, reason[:2_000])
+                logger.warning("The run of the agent at %s failed: %s", self.agent.client.address, reason[:2_000])
                 self.result = {"failed": "The agent could not finish its run. Try again, or ask its operator."}
 
     async def _say(self, text: str) -> None:
@@ -301,4 +315,4 @@ class AguiRun:
     def _log_once(self, reason: str) -> None:
         if reason not in self._skipped and len(self._skipped) < 100:
             self._skipped.add(reason)
-            logger.warning("Something of the agent %s is skipped: %s", self.agent.name, reason)
+            logger.warning("Something of the agent at %s is skipped: %s", self.agent.client.address, reason)

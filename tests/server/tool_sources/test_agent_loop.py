@@ -15,8 +15,10 @@ from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.server.tool_sources import framework_extras
-from a2a_canvas.server.tool_sources.agent_loop import load_loop
+from a2a_canvas.server.tool_sources.agent_loop import load_loop, probe_agent
 from a2a_canvas.testing import agent
+from tests.free_port import free_port
+from tests.server.tool_sources.agui_agents.agui_server import agui_server
 
 AGENT = """
 async def agent(turn):
@@ -281,3 +283,27 @@ def test_a_framework_that_is_missing_is_said_with_its_extra(folder: Path, monkey
         loaded(agent=written(folder, WITH_FRAMEWORK))
     with pytest.raises(SettingsError, match=rf"^reef/agent\.py, line 1: .*langgraph.*\. {install}"):
         loaded(agent=written(folder, "import langgraph.graph"))
+
+
+# ------------------------------------------------------------------- agents that run elsewhere
+
+
+@pytest.mark.parametrize("prefix", ["a2a:", "agui:"])
+def test_a_check_asks_the_agent(folder: Path, prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"http://127.0.0.1:{free_port()}/run"
+    assert main(["serve", "--loop", f"{prefix}{url}", "--check"]) == 2
+    said = capsys.readouterr()
+    assert f"The agent at {url} cannot be asked: the connection to it broke, or nothing answers there." in said.err
+    assert not said.out
+
+
+async def test_any_answer_of_an_agui_agent_will_do() -> None:
+    async with agui_server([]) as server:
+        assert not await probe_agent(loaded(loop=f"agui:{server.url}"))
+    assert not server.bodies
+
+
+async def test_an_a2a_agent_needs_a_card() -> None:
+    async with agui_server([]) as server:
+        reason = await probe_agent(loaded(loop=f"a2a:{server.url}"))
+    assert reason == f"The agent at {server.url} cannot be asked: it answers with HTTP 404."

@@ -143,7 +143,7 @@ async def test_a_conversation_with_the_agent_is_continued_after_a_restart(tmp_pa
 
 
 async def test_an_agent_that_is_not_there_fails_the_task_with_a_sentence(monkeypatch) -> None:
-    monkeypatch.setattr("a2a_canvas.server.tool_sources.a2a_agents.a2a_loop.DELAYS", (0.0, 0.0))
+    monkeypatch.setattr("a2a_canvas.server.tool_sources.remote_agents.reconnection.DELAYS", (0.0, 0.0))
     async with serving(grpc=False, database="memory", loop=a2a_agent("http://127.0.0.1:9")) as served:
         task = await sent(served, WAY, asking("Hello"))
     assert task.status.state == pb.TASK_STATE_FAILED

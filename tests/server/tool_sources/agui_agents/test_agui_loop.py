@@ -1,6 +1,8 @@
 """An AG-UI agent as the loop: what clients see of its runs, and what it is sent."""
 
 import asyncio
+import re
+from dataclasses import replace
 
 import pytest
 
@@ -23,8 +25,10 @@ from a2a_canvas.server.tool_sources.agui_agents.agui_client import AguiClient
 from a2a_canvas.server.tool_sources.agui_agents.agui_loop import AguiAgent, agui_agent
 from a2a_canvas.server.tool_sources.agui_agents.documents import document_rules
 from a2a_canvas.server.tool_sources.agui_agents.run_mapping import NO_RESULT
+from a2a_canvas.server.tool_sources.remote_agents.remote_task import DELAYS, RESENDS
 from a2a_canvas.tools.functions.results import RESULT_LIMIT
 from a2a_canvas.tools.tool import to_json
+from tests.free_port import free_port
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.tool_sources.agui_agents.agui_server import (
     FINISHED,
@@ -219,6 +223,48 @@ async def test_an_unknown_event_is_logged_once_and_skipped(caplog) -> None:
     life, _ = await ended(whole({"type": "WEATHER"}, {"type": "WEATHER"}, *said("Yes.")))
     assert life.reply == "Yes."
     assert caplog.text.count("WEATHER") == 1
+
+
+def down(restart: bool = True) -> tuple[AgentLife, list[float]]:
+    """An agent at an address where nothing answers, and how long it is waited for."""
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    agent = AguiAgent(AguiClient(f"http://127.0.0.1:{free_port()}/reef/run?key=secret"), "run", document_rules({}))
+    return AgentLife(AgentFunction("agui", replace(agent, sleep=wait).run, restart)), waited
+
+
+async def test_an_agent_that_cannot_be_reached_is_tried_again_and_its_address_is_in_the_log_only(caplog) -> None:
+    life, waited = down()
+    await life.run()
+    assert (life.record.state, waited) == (State.FAILED, [*DELAYS[:RESENDS]])
+    assert "nothing answers there" in life.reply
+    assert "127.0.0.1" not in life.reply
+    assert re.search(r"The run of the agent at http://127.0.0.1:\d+/reef/run failed: ", caplog.text)
+    assert "secret" not in caplog.text
+
+
+async def test_after_a_crash_it_is_waited_for_as_long_as_an_a2a_agent() -> None:
+    client = YieldingClient(whole(*said("Yes.")))
+    life = AgentLife(AgentFunction("agui", AguiAgent(client, "agui", document_rules({})).run, restartable=True))
+    *_, after = [each for cut in await life.run() if not has_recorded(each := life.crash(cut))]
+    lost, waited = down()
+    after.agent = lost.agent
+    await after.run()
+    assert (after.record.state, waited) == (State.FAILED, [*DELAYS])
+
+
+async def test_a_run_that_may_have_begun_is_not_sent_again() -> None:
+    for status, tries in ((500, 1), (503, 1 + RESENDS)):
+        async with agui_server([], status=status) as server:
+            agent = AguiAgent(AguiClient(server.url), "run", document_rules({}), sleep=do_not_wait)
+            await AgentLife(AgentFunction("agui", agent.run)).run()
+        assert len(server.bodies) == tries
+
+
+async def do_not_wait(seconds: float) -> None: ...
 
 
 class YieldingClient(AguiClient):
