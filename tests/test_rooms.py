@@ -31,7 +31,7 @@ LINES = {
     "server/push": 1_470,
     "server/settings": 1_280,
     "server/tasks": 9_100,
-    "server/tool_sources": 5_500,
+    "server/tool_sources": 5_600,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""
 PLAY = 0.05

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from asyncio import gather
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, adapter_advice
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.agent.loops.turn_tools import TurnTool
@@ -53,6 +55,44 @@ class OfferedTool:
     call: Callable[[str, Mapping[str, Any]], Awaitable[str]]
     needs_approval: bool = False
     asks: bool = False
+
+
+RESERVED = frozenset({*ARTIFACT_TOOLS, ask_user.name})
+"""The names of tools that every agent has."""
+
+
+def check_agent(value: object, kind: type, adapter: str) -> None:
+    """Check that an adapter has an agent of its framework.
+
+    Raises:
+        AgentDefinitionError: it has not.
+    """
+    if not isinstance(value, kind):
+        given = f"{adapter} takes an agent of its framework, not {type(value).__name__}."
+        raise AgentDefinitionError(f"{given} {adapter_advice(value, 'Pass one.')}")
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check the names of an agent's own tools when it is loaded.
+
+    Raises:
+        AgentDefinitionError: the tool of a name is one that every agent has.
+    """
+    if taken := RESERVED & {*names}:
+        raise AgentDefinitionError(f"a2a-canvas adds the tool {min(taken)} to the agent, which has one. Rename yours.")
+
+
+def check_offered(names: Iterable[str], turn: Turn) -> None:
+    """Check the names of an agent's own tools for a turn.
+
+    Raises:
+        ToolError: two tools have the same name.
+    """
+    counts = Counter([*names, *(each.name for each in offered_tools(turn))])
+    if twice := [name for name, count in counts.items() if count > 1]:
+        sentence = f"The agent has two tools named {min(twice)}. Its operator must rename one of them."
+        logger.error("%s", sentence)
+        raise ToolError(sentence)
 
 
 def offered_tools(turn: Turn) -> Sequence[OfferedTool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,6 +41,10 @@ from a2a_canvas.server.frameworks.partial_arguments import ArgumentWriter, Unord
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Done, Outcome, to_json
 
+logging.getLogger("google_adk.google.adk.telemetry._metrics").addFilter(
+    lambda record: not str(record.msg).startswith("Skipping missing token usage metadata")
+)  # of each request, if a model counts no tokens
+
 KEY = "google_adk"
 APP = "a2a-canvas"
 CONFIRMATION = "adk_request_confirmation"
@@ -54,9 +59,15 @@ def adk_agent(agent: BaseAgent) -> AgentFunction:
     Args:
         agent: the root agent, with its model, tools and sub-agents.
 
+    Raises:
+        AgentDefinitionError: it is no such agent, or a tool has the name of one of ours.
+
     >>> from google.adk.agents import LlmAgent
     >>> reef = adk_agent(LlmAgent(name="reef", model="gemini-flash-latest"))
     """
+    ours.check_agent(agent, BaseAgent, "adk_agent")
+    for each in _tree(agent):
+        ours.check_names(_names_of(each))
     return AgentFunction(agent.name, partial(_run, agent), editor=partial(_edit, agent), package="google-adk")
 
 
@@ -116,9 +127,16 @@ def _with_steps(agent: BaseAgent, turn: Turn, instructions: str) -> BaseAgent:
     made = agent.clone()
     for original, each in zip(_tree(agent), _tree(made), strict=True):
         if isinstance(original, LlmAgent) and isinstance(each, LlmAgent):
+            ours.check_offered(_names_of(original), turn)
             each.model = _SteppedLlm(original.canonical_model, turn, f"{each.name} model", instructions)
             each.tools = [_SteppedTools(original, turn)]
     return made
+
+
+def _names_of(agent: BaseAgent) -> Iterable[str]:
+    """The names of its tools, as far as they are known without a run."""
+    tools = [each for each in getattr(agent, "tools", ()) if not isinstance(each, BaseToolset)]
+    return [str(getattr(each, "name", None) or getattr(each, "__name__", each)) for each in tools]
 
 
 def _tree(agent: BaseAgent) -> Iterable[BaseAgent]:

@@ -28,7 +28,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Interrupt, interrupt
 
-from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
+from a2a_canvas.server.agent.loops.agent_function import (
+    AgentDefinitionError,
+    AgentFunction,
+    adapter_advice,
+    adapter_of,
+)
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
@@ -74,7 +79,9 @@ def langgraph_agent(
     >>> reef = langgraph_agent(builder.set_entry_point("answer").compile(name="reef"))
     """
     if not isinstance(graph, Pregel):
-        raise AgentDefinitionError(f"{type(graph).__name__} is not a compiled graph. Pass what its compile() returns.")
+        otherwise = "Pass what its compile() returns."
+        advice = otherwise if adapter_of(graph) == "langgraph_agent" else adapter_advice(graph, otherwise)
+        raise AgentDefinitionError(f"{type(graph).__name__} is not a compiled graph. {advice}")
     if graph.checkpointer:
         raise AgentDefinitionError("The graph has a checkpointer. Compile it without one: a2a-canvas brings its own.")
     if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):

@@ -57,9 +57,14 @@ def openai_agent(
         context: what its tools get; or a function of the turn that returns it.
         max_turns: requests to the model for one message.
 
+    Raises:
+        AgentDefinitionError: it is no such agent, or a tool has the name of one of ours.
+
     >>> from agents import Agent
     >>> reef = openai_agent(Agent(name="reef", instructions="You know tides."))
     """
+    ours.check_agent(agent, sdk.Agent, "openai_agent")
+    ours.check_names(each.name for each in agent.tools)
     make = context if callable(context) else lambda turn: context
 
     async def carry_out(agents: _SteppedAgents, given: Any, context: Any) -> sdk.RunResult:
@@ -127,6 +132,7 @@ class _SteppedAgents:
 
     async def _tools(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> list[sdk.Tool]:
         tools = await agent.get_all_tools(context)
+        ours.check_offered((each.name for each in tools), self.turn)
         own = [self._step(tool) if isinstance(tool, sdk.FunctionTool) else tool for tool in tools]
         return [*own, *map(self._offer, ours.offered_tools(self.turn))]
 

@@ -8,7 +8,7 @@ Rule 2: calls that the framework defers (approvals, external tools, `ask_user`) 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -16,6 +16,7 @@ from typing import Any, cast
 import pydantic_ai as pa
 from pydantic_ai import durable_exec as durable
 from pydantic_ai import messages as m
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
 
@@ -44,17 +45,24 @@ def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFu
         deps: its dependencies; or a function of the turn that returns them.
 
     Raises:
-        AgentDefinitionError: a toolset has no `id`.
+        AgentDefinitionError: it is no such agent, a toolset has no `id`, or a tool has the name of one of ours.
 
     >>> from pydantic_ai import Agent
     >>> reef = pydantic_ai_agent(Agent("test", name="reef"))
     """
+    ours.check_agent(agent, AbstractAgent, "pydantic_ai_agent")
     for toolset in agent.toolsets:
         toolset.apply(_check_id)
+    ours.check_names(_names_of(agent))
     name = agent.name or "agent"
     deps_of = deps if callable(deps) else lambda turn: deps
     run, edit = (partial(each, agent, name, deps_of) for each in (_run, _edit))
     return AgentFunction(name, run, editor=edit, package="pydantic-ai-slim")
+
+
+def _names_of(agent: pa.Agent[Any, Any]) -> Iterable[str]:
+    """The names of its tools, as far as they are known without a run."""
+    return [name for each in agent.toolsets if isinstance(each, FunctionToolset) for name in each.tools]
 
 
 def _check_id(toolset: AbstractToolset[Any]) -> None:
@@ -64,6 +72,7 @@ def _check_id(toolset: AbstractToolset[Any]) -> None:
 
 
 async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
+    ours.check_offered(_names_of(agent), turn)
     history = MessageHistory(turn, KEY, is_file=lambda value: value.get("kind") == "binary")
     messages = await _load(turn, history)
     answers: pa.DeferredToolResults | None = None
@@ -90,6 +99,7 @@ async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any]
 async def _edit(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
     """Write the new text of a passage, which streams."""
     assert turn.edit
+    ours.check_offered(_names_of(agent), turn)
     result: pa.AgentRunResult[Any] = await agent.run(
         turn.edit.user_prompt,
         output_type=[str, pa.DeferredToolRequests],

@@ -115,7 +115,9 @@ def _name_of(function: Any) -> str:
 def _run_of(function: Any) -> Callable[[Turn], Awaitable[object]]:
     name = _name_of(function)
     if not callable(function):
-        raise AgentDefinitionError(f"{name} is not a function. {_advice(function)}")
+        raise AgentDefinitionError(
+            f"{name} is not a function. {adapter_advice(function, 'Write: async def agent(turn: Turn) -> None')}"
+        )
     if inspect.isasyncgenfunction(function):
         run = _run_of_generator(function)
     elif inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
@@ -131,10 +133,10 @@ def _run_of(function: Any) -> Callable[[Turn], Awaitable[object]]:
     return run
 
 
-def _advice(value: object) -> str:
-    if adapter := adapter_of(value):
-        return f"Pass it to a2a_canvas.frameworks.{adapter}, and use what that returns."
-    return "Write: async def agent(turn: Turn) -> None"
+def adapter_advice(value: object, otherwise: str) -> str:
+    """What to do with an object of a framework, or with any other."""
+    adapter = adapter_of(value)
+    return f"Pass it to a2a_canvas.frameworks.{adapter}, and use what that returns." if adapter else otherwise
 
 
 def adapter_of(value: object) -> str:

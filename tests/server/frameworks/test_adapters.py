@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from threading import Event
 
 import pytest
 from agents import Agent as OpenAIAgent
+from agents import function_tool
 from agents.testing import ModelStep, ScriptedModel, assistant_message
 from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm
@@ -22,12 +24,15 @@ from pydantic_ai.messages import NativeToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from a2a_canvas import frameworks
+from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.loops.agent_function import ADAPTERS, AgentDefinitionError, agent_function
 from a2a_canvas.server.commands.cli import main
-from a2a_canvas.server.frameworks.canvas_tools import log_unknown
+from a2a_canvas.server.frameworks.canvas_tools import RESERVED, log_unknown
 from a2a_canvas.server.tool_sources.framework_extras import EXTRAS
 from a2a_canvas.testing import agent as served
+from tests.docs.pages import page
 from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.frameworks.folder_tools import Berths
 
 
 class Reef(LlmAgent):
@@ -60,6 +65,23 @@ def test_serve_says_so_and_names_the_file(tmp_path: Path, capsys: pytest.Capture
     assert main(["serve", str(tmp_path), "--check"]) == 2
     said = capsys.readouterr().err
     assert f"{tmp_path}/agent.py: Agent is not a function. Pass it to a2a_canvas.frameworks.pydantic_ai_agent" in said
+
+
+@pytest.mark.parametrize(
+    ("adapter", "agent", "right"),
+    [
+        (frameworks.pydantic_ai_agent, OpenAIAgent(name="reef"), "openai_agent"),
+        (frameworks.openai_agent, LlmAgent(name="reef"), "adk_agent"),
+        (frameworks.adk_agent, PydanticAgent("test"), "pydantic_ai_agent"),
+        (frameworks.langgraph_agent, OpenAIAgent(name="reef"), "openai_agent"),
+        (frameworks.pydantic_ai_agent, "reef", ""),
+    ],
+)
+def test_an_agent_of_another_framework_is_a_sentence_that_names_its_adapter(adapter, agent, right: str) -> None:
+    with pytest.raises(AgentDefinitionError) as found:
+        adapter(agent)
+    assert type(agent).__name__ in str(found.value)
+    assert f"Pass it to a2a_canvas.frameworks.{right}, and use" in str(found.value) or not right
 
 
 def test_every_framework_has_its_adapter() -> None:
@@ -145,6 +167,61 @@ def test_a_large_file_is_read_once_and_its_name_is_kept(model) -> None:
         it.send("second")
     assert [len(said) > 40_000 for said in reader.read] == [True, False]
     assert all(text in reader.read[1] for text in ("first", '[File "reef.png", image/png]', "Read.", "second"))
+
+
+# ------------------------------------------------------------------------- names of tools
+
+
+def water() -> str:
+    """High water."""
+    return "5.9 m"
+
+
+def ask_user() -> str:
+    """Ask."""
+    return ""
+
+
+def pydantic_tools(*tools):
+    return frameworks.pydantic_ai_agent(PydanticAgent("test", tools=tools))
+
+
+def openai_tools(*tools):
+    model = ScriptedModel([[assistant_message("High.")] for _ in range(2)])
+    return frameworks.openai_agent(OpenAIAgent(name="reef", model=model, tools=[function_tool(each) for each in tools]))
+
+
+def adk_tools(*tools):
+    return frameworks.adk_agent(LlmAgent(name="reef", model=Calculating(model="fake"), tools=[*tools]))
+
+
+with_tools = pytest.mark.parametrize("make", [pydantic_tools, openai_tools, adk_tools])
+
+
+@with_tools
+def test_a_tool_with_the_name_of_one_of_ours_is_a_sentence_before_the_start(make) -> None:
+    with pytest.raises(AgentDefinitionError, match=r"^a2a-canvas adds the tool ask_user to the agent, which has one\."):
+        make(water, ask_user)
+
+
+@with_tools
+async def test_a_tool_with_the_name_of_one_of_the_folder_is_a_sentence_for_user_and_log(make, caplog) -> None:
+    life = AgentLife(make(water), tools=Berths().tools)
+    await life.run()
+    sentence = "The agent has two tools named water. Its operator must rename one of them."
+    assert (life.record.state, life.reply) == (State.FAILED, sentence)
+    assert sentence in caplog.messages
+
+
+@pytest.mark.parametrize("page_name", ["pydantic-ai", "openai-agents", "google-adk"])
+def test_the_page_names_the_tools_that_are_taken(page_name: str) -> None:
+    [names] = re.findall(r"A name must not occur twice, and\s(.*?)\sare\staken\.", page(page_name), re.DOTALL)
+    assert {*re.findall(r"`(\w+)`", names)} == RESERVED
+
+
+async def test_adk_does_not_log_each_request_of_a_model_that_counts_no_tokens(caplog) -> None:
+    await AgentLife(adk_tools()).run()
+    assert "token usage" not in caplog.text
 
 
 # ------------------------------------------------------------------------- how a task ends
