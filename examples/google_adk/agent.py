@@ -1,7 +1,7 @@
 """An agent of Google's ADK that writes notes about tides.
 
-pip install 'a2a-canvas[google-adk]'
-a2a-canvas serve examples/google_adk
+.venv/bin/pip install 'a2a-canvas[google-adk]'
+.venv/bin/a2a-canvas serve examples/google_adk
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A graph of LangGraph that writes notes about tides.
 
-pip install 'a2a-canvas[langgraph]'
-a2a-canvas serve examples/langgraph
+.venv/bin/pip install 'a2a-canvas[langgraph]'
+.venv/bin/a2a-canvas serve examples/langgraph
 """
 
 import asyncio

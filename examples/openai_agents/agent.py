@@ -1,7 +1,7 @@
 """An agent of the OpenAI Agents SDK that writes notes about tides.
 
-pip install 'a2a-canvas[openai-agents]'
-a2a-canvas serve examples/openai_agents
+.venv/bin/pip install 'a2a-canvas[openai-agents]'
+.venv/bin/a2a-canvas serve examples/openai_agents
 """
 
 import os

@@ -1,7 +1,7 @@
 """An agent of pydantic-ai that writes notes about tides.
 
-pip install 'a2a-canvas[pydantic-ai]'
-a2a-canvas serve examples/pydantic_ai
+.venv/bin/pip install 'a2a-canvas[pydantic-ai]'
+.venv/bin/a2a-canvas serve examples/pydantic_ai
 """
 
 import asyncio

@@ -83,7 +83,7 @@ def test_the_arguments_are_those_of_the_function(name: str) -> None:
 def test_every_framework_has_its_page_and_its_extra() -> None:
     own_loop = page("own-loop")
     for extra in EXTRAS.values():
-        assert f"    pip install 'a2a-canvas[{extra}]'\n" in page(extra)
+        assert f"    .venv/bin/pip install 'a2a-canvas[{extra}]'    # in a clone" in page(extra)
         assert f"({extra}.md)" in own_loop
         assert f"(docs/{extra}.md)" in README
         assert re.search(r"\(\.\./examples/\w+/agent\.py\)", page(extra))
