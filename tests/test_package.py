@@ -73,10 +73,8 @@ def test_the_wheel_has_one_package_and_nothing_else_at_its_top(wheel: Path) -> N
 def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wheel: Path) -> None:
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
-    surface = {
-        f"a2a_canvas/{name}"
-        for name in ("__init__.py", "__main__.py", "agent_card.json", "llm.py", "py.typed", "testing.py")
-    }
+    public = ("__init__.py", "__main__.py", "frameworks.py", "llm.py", "testing.py")
+    surface = {f"a2a_canvas/{name}" for name in (*public, "agent_card.json", "py.typed")}
     bundles = [path for folder in FOLDERS.values() for path in folder.rglob("*") if media_type_of(path.name)]
     page = {f"a2a_canvas/server/canvas/{path.relative_to(CANVAS)}" for path in bundles}
     scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "commands/demo")}

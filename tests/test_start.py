@@ -129,7 +129,7 @@ def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:
 
 def test_the_public_surface_is_small() -> None:
     assert a2a_canvas.__all__ == [
-        *("LLM", "Canvas", "File", "Settings", "ToolError", "Turn", "__version__"),
+        *("LLM", "Canvas", "File", "Settings", "StateConflict", "ToolError", "Turn", "__version__"),
         *("a2a_agent", "agent", "agui_agent", "create_app", "tool"),
     ]
     assert {name for name in dir(a2a_canvas) if not name.startswith("_")} >= {*a2a_canvas.__all__} - {"__version__"}
