@@ -124,6 +124,7 @@ async def world(database: str, folder: Path, *, calls: bool) -> AsyncIterator[Wo
         yield World(victim, bob)
 
 
+@pytest.mark.timeout(300)  # thousands of requests, on a busy machine
 async def test_whatever_one_user_sends_the_requests_of_another_succeed(database: str, tmp_path: Path) -> None:
     async with world(database, tmp_path, calls=False) as w:
         assert await w.victim.round() == []
