@@ -193,7 +193,7 @@ def test_the_refusal_is_an_unsupported_operation() -> None:
 
 
 @pytest.mark.usefixtures("without_a_key")
-@pytest.mark.parametrize("more", [{"loop": reef(), "model": None}, {"loop": writer}, {}])
+@pytest.mark.parametrize("more", [{"loop": reef(), "model": None}, {"loop": writer, "model": "rehearsal"}, {}])
 def test_with_a_function_or_a_model_they_are_on(more: dict[str, Any]) -> None:
     with agent(**more) as it:
         assert "edits" not in params(it)
