@@ -32,7 +32,7 @@ from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings.settings import REHEARSAL
-from a2a_canvas.server.tool_sources.sources import tools_from
+from a2a_canvas.server.tool_sources.agent_tools import tools_from
 from a2a_canvas.server.wire import KEYS_PATH
 
 

@@ -23,7 +23,7 @@ from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tool_sources.agent_loop import load_loop
-from a2a_canvas.server.tool_sources.sources import all_tools, find_tool, tool_sources
+from a2a_canvas.server.tool_sources.agent_tools import all_tools, find_tool, tool_sources
 from a2a_canvas.tools.functions.function_tool import ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
 

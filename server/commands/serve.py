@@ -35,7 +35,7 @@ from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import OLLAMA, choose_llm, ollama_address
 from a2a_canvas.server.settings.settings import Settings, SettingsError, line_in_folder, load, option_name
 from a2a_canvas.server.tool_sources.agent_loop import describe_agent, describe_loop, probe_agent
-from a2a_canvas.server.tool_sources.sources import check_programs
+from a2a_canvas.server.tool_sources.agent_tools import check_programs
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from a2a_canvas.server.tasks.push import ConfigKey
+from a2a_canvas.server.tasks.push_configs import ConfigKey
 
 
 class Due(NamedTuple):

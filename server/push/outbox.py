@@ -24,7 +24,7 @@ from uuid import uuid4
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.push.fair_choice import Due, Room
 from a2a_canvas.server.tasks.errors import TooManyPushConfigs
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig, PushConfigs
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.store.ids import ContextKey
 

@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from datetime import datetime
 
 from a2a_canvas.server.push.outbox import Delivery
-from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.push_configs import PushConfig
 
 SIGNED = "hmac-sha256"
 """The authentication scheme whose credentials are the key of the signature, in lower case."""

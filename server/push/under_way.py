@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from a2a_canvas.server.push.fair_choice import Room, UnderWay
 from a2a_canvas.server.push.outbox import Delivery
-from a2a_canvas.server.tasks.push import ConfigKey
+from a2a_canvas.server.tasks.push_configs import ConfigKey
 
 MAX_SENDING = 80
 """Deliveries under way at once: each has a connection."""

@@ -18,7 +18,7 @@ from itertools import chain
 from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.kept_files import KeptFile
-from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import make_converter
 from a2a_canvas.store.ids import ContextKey, is_unique

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.agent.models.script.transforms import CHANGES
+from a2a_canvas.server.agent.models.script.text_transforms import CHANGES
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.docs.pages import blocks, page, rows
 

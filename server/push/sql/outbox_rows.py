@@ -17,7 +17,7 @@ from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, se
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import entries_to_json
-from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, TaskKey
 from a2a_canvas.store.sql.database import TextSize

@@ -25,7 +25,7 @@ from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, D
 from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, KEY, config_row, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.store.ids import SEPARATOR, ContextKey

@@ -32,7 +32,7 @@ from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
-from a2a_canvas.server.tasks.push import PushConfig, PushQueues, is_notified
+from a2a_canvas.server.tasks.push_configs import PushConfig, PushQueues, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, StatusChanged, ToolInputAdded, TurnEvent
 from a2a_canvas.server.agent.loops.turn_values import SavedValues
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
-from a2a_canvas.server.tasks.push import PushConfig, is_notified
+from a2a_canvas.server.tasks.push_configs import PushConfig, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
 MIN_SAVED_CHARACTERS = 128 * 1024

@@ -59,7 +59,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.kept_files import has_large_files, name_files
 from a2a_canvas.server.tasks.named_locks import NamedLocks
-from a2a_canvas.server.tasks.push import PushConfigs
+from a2a_canvas.server.tasks.push_configs import PushConfigs
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership

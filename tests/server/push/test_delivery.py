@@ -21,7 +21,7 @@ from a2a_canvas.server.push.outbox import Delivery, InMemoryPush
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS, DeliveryAccepted, DeliveryFailed, Outcome
 from a2a_canvas.server.push.under_way import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from tests.fakes import Clock
 from tests.metric_values import values

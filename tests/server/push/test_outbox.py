@@ -23,7 +23,7 @@ from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, D
 from a2a_canvas.server.push.sql.outbox_rows import push_configs
 from a2a_canvas.server.push.sql.sql_push import SqlPush
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.ids import context_key

@@ -12,7 +12,7 @@ from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.push.outbox import Delivery
 from a2a_canvas.server.push.signing import headers_of, signature, signing_key
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry
 
 AT = datetime(2021, 2, 25, 15, 2, 10, tzinfo=UTC)

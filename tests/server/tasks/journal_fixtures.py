@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.push.sql.outbox_rows import SqlOutboxWriter
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
-from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming

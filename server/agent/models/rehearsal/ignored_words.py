@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
-from a2a_canvas.server.agent.models.script.values import fill, parse_number
+from a2a_canvas.server.agent.models.script.placeholders import fill, parse_number
 
 MAX_SHOWN: Final = 5
 

@@ -35,8 +35,8 @@ from a2a_canvas.server.agent.models.rehearsal.ignored_words import MAX_SHOWN, ig
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import examples, no_such_tool, parse_call
 from a2a_canvas.server.agent.models.script.change_turn import say, say_failure
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
+from a2a_canvas.server.agent.models.script.placeholders import fill
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptAnswer, ScriptedModel
-from a2a_canvas.server.agent.models.script.values import fill
 from a2a_canvas.tools.functions.results import TO_THE_MODEL
 from a2a_canvas.tools.registry import TOOLS
 

@@ -31,15 +31,15 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
 from a2a_canvas.server.agent.models.script.passages import NamedPassage, named_passage, without
+from a2a_canvas.server.agent.models.script.placeholders import fill, parse_number, parse_whole_number
 from a2a_canvas.server.agent.models.script.rules import ScriptRule
-from a2a_canvas.server.agent.models.script.transforms import (
+from a2a_canvas.server.agent.models.script.text_transforms import (
     OF_PASSAGES,
     STEPS,
     Passage,
     facts_of,
     transform,
 )
-from a2a_canvas.server.agent.models.script.values import fill, parse_number, parse_whole_number
 from a2a_canvas.server.agent.text.file_language import language_of
 from a2a_canvas.store.text.spans import Span, splice
 

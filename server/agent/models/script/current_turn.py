@@ -33,8 +33,8 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
+from a2a_canvas.server.agent.models.script.placeholders import Groups, fill
 from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
-from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.tools.ask_user import PAUSING
 
 _QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'

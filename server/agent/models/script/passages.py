@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from a2a_canvas.server.agent.models.script.values import Groups
+from a2a_canvas.server.agent.models.script.placeholders import Groups
 from a2a_canvas.server.agent.text.markdown_code import outside_fences
 from a2a_canvas.store.text.spans import Span
 

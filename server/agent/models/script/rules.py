@@ -14,8 +14,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
 
-from a2a_canvas.server.agent.models.script.transforms import CHANGES, NEEDED_GROUPS
-from a2a_canvas.server.agent.models.script.values import (
+from a2a_canvas.server.agent.models.script.placeholders import (
     BadValue,
     Count,
     Groups,
@@ -26,6 +25,7 @@ from a2a_canvas.server.agent.models.script.values import (
     Words,
     fill,
 )
+from a2a_canvas.server.agent.models.script.text_transforms import CHANGES, NEEDED_GROUPS
 from a2a_canvas.server.agent.models.script.yaml import ScriptError, Source, YamlPath
 from a2a_canvas.server.agent.text.file_language import media_type_by_name
 

@@ -32,8 +32,7 @@ from a2a_canvas.server.agent.models.playback import (
 from a2a_canvas.server.agent.models.provider_errors import failure, kind_of
 from a2a_canvas.server.agent.models.script.change_turn import change_blocks, change_selection
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, current_turn, edit_turn
-from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
-from a2a_canvas.server.agent.models.script.values import (
+from a2a_canvas.server.agent.models.script.placeholders import (
     BadValue,
     Groups,
     fill,
@@ -42,6 +41,7 @@ from a2a_canvas.server.agent.models.script.values import (
     parse_seconds,
     parse_whole_number,
 )
+from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
 
 _MAX_KNOWN_ATTEMPTS = 1000
 _OVERLOADED = 529

@@ -46,7 +46,7 @@ from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
-from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 

@@ -24,7 +24,7 @@ from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.signing import SIGNED
 from a2a_canvas.server.push.targets import TargetRefused
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs, config_key
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig, PushConfigs, config_key
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.ids import SEPARATOR, ContextKey
 from a2a_canvas.store.text.unicode import MAX_ID

@@ -27,7 +27,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED, TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.journal.task_log import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
-from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.context_tails import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (

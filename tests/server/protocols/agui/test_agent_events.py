@@ -14,7 +14,7 @@ from a2a_canvas import Settings, Turn, create_app
 from a2a_canvas.server.agent.events import AguiSent
 from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.protocols.a2a_v1.projection.turn_ext import to_turn_event
-from a2a_canvas.server.tasks.push import is_notified
+from a2a_canvas.server.tasks.push_configs import is_notified
 from a2a_canvas.tools.json_patching import apply_patch
 from tests.fakes import said
 from tests.loopback import serving_app

@@ -21,7 +21,7 @@ from a2a_canvas.server.accounts.sql.sql_shares import shares
 from a2a_canvas.server.push.fair_choice import Room
 from a2a_canvas.server.push.sql.outbox_rows import push_outbox
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Undo

@@ -13,9 +13,9 @@ import pytest
 
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
 from a2a_canvas.server.agent.models.script.passages import named_passage
+from a2a_canvas.server.agent.models.script.placeholders import fill
 from a2a_canvas.server.agent.models.script.rules import ScriptRule, read_rules
-from a2a_canvas.server.agent.models.script.transforms import STEPS, Passage, transform
-from a2a_canvas.server.agent.models.script.values import fill
+from a2a_canvas.server.agent.models.script.text_transforms import STEPS, Passage, transform
 from a2a_canvas.server.agent.text.file_language import language_of
 from a2a_canvas.store.text.spans import Span
 

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
+from a2a_canvas.server.agent.models.script.placeholders import MAX_CHARACTERS, BadValue, Repeat, fill, fill_tree
 from a2a_canvas.server.agent.models.script.rules import RuleMatch, read_rules
-from a2a_canvas.server.agent.models.script.values import MAX_CHARACTERS, BadValue, Repeat, fill, fill_tree
 from a2a_canvas.server.agent.models.script.yaml import ScriptError, Source
 
 

@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.kept_files import LARGE_BYTES, KeptFile
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.models import FilePart, text_part
 from tests.fakes import Clock, said

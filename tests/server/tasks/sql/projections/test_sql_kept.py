@@ -12,7 +12,7 @@ from sqlalchemy import event
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.projections.sql_kept import GOOD_FOR, SqlKeptBytes, UserBytes, read_kept
 from a2a_canvas.store.sql.database import Database

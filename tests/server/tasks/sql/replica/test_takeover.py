@@ -24,7 +24,7 @@ from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.journal.task_log import MIN_SAVED_CHARACTERS
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE

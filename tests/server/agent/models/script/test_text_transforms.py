@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.script.transforms import TRANSFORMS, Passage, facts_of, transform
+from a2a_canvas.server.agent.models.script.text_transforms import TRANSFORMS, Passage, facts_of, transform
 from tests.property_examples import examples
 
 BLOG = """# Tea

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.push.fair_choice import Due, Room, UnderWay
-from a2a_canvas.server.tasks.push import ConfigKey, is_notified
+from a2a_canvas.server.tasks.push_configs import ConfigKey, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from tests.fakes import Clock
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.passages import HEADING, ITEM, headings_of
-from a2a_canvas.server.agent.models.script.values import Groups, capital, fill, parse_number
+from a2a_canvas.server.agent.models.script.placeholders import Groups, capital, fill, parse_number
 from a2a_canvas.server.agent.text.file_language import is_prose
 from a2a_canvas.server.agent.text.markdown_code import outside_fences
 from a2a_canvas.store.text.spans import Span, splice
