@@ -104,7 +104,7 @@ def _field(event: Mapping[str, Any], kind: str, name: str, of: type) -> Any:
 
 
 def _portable(event: dict[str, Any]) -> dict[str, Any]:
-    """A copy, which the function cannot change any more."""
+    """A copy, which the function can no longer change."""
     try:
         text = to_json(require_portable(event))
     except (AttributeError, TypeError, ValueError, RecursionError) as error:

@@ -59,7 +59,7 @@ class ContextValues(Protocol):
         ...
 
     def abandon(self, context_id: ContextKey, task_id: str) -> None:
-        """The task does not run here any more: end a hold that was not staged."""
+        """The task no longer runs here: end a hold that was not staged."""
         ...
 
 
@@ -78,7 +78,7 @@ class TaskValues:
     """The `ValueStore` of one run of a task.
 
     Args:
-        check: raises `TaskDetached` if the task does not run here any more.
+        check: raises `TaskDetached` if the task no longer runs here.
         pause: waits for a moment while the database is unavailable.
         give_way: awaits a hold; other tasks may run in the place of this one meanwhile.
     """

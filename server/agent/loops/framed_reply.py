@@ -92,12 +92,13 @@ class FramedReply(ReplyStream):
             await self._show_pieces()
 
     async def _join(self, key: object, piece: str, show: Show, unjoined: int) -> None:
-        if key != self._key or self._failure:
-            await self.flush()
-            self._key, self._length = key, 0
         if not self._frame:
             await show(piece)
             return
+        while self._failure or (self._pieces and key != self._key):  # another task may add while this one waits
+            await self.flush()
+        if key != self._key:
+            self._key, self._length = key, 0
         self._length += len(piece)
         now = asyncio.get_running_loop().time()
         self._pieces.append(piece)

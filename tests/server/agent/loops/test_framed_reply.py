@@ -118,3 +118,30 @@ async def test_without_a_frame_nothing_is_joined() -> None:
     for piece in ("one ", "two "):
         await reply.add("text", piece)
     assert reply.texts == ["one ", "two "]
+
+
+async def test_pieces_of_two_calls_that_stream_at_the_same_time_stay_apart() -> None:
+    reply = Shown(LONG)
+    waits, go_on = asyncio.Event(), asyncio.Event()
+
+    async def feed(piece: str) -> None:
+        if "wait" in piece:
+            waits.set()
+            await go_on.wait()
+
+    for call_id in ("c1", "c2"):
+        await reply.begin_call(call_id, "artifact_update")
+    start = "x" * UNJOINED_CHARACTERS
+    await reply.add_input("c1", start, feed)
+    await reply.add_input("c1", "wait", feed)
+    other = asyncio.create_task(reply.add_input("c2", "second", feed))
+    await waits.wait()
+    await reply.add_input("c1", "first", feed)
+    go_on.set()
+    await other
+    await reply.flush()
+    written = {
+        call_id: "".join(each.partial_json for each in reply.told.of(ToolInputAdded) if each.tool_use_id == call_id)
+        for call_id in ("c1", "c2")
+    }
+    assert written == {"c1": f"{start}waitfirst", "c2": "second"}

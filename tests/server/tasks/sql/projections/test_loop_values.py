@@ -42,7 +42,7 @@ async def assert_counted(replica: Replica) -> None:
 
 
 async def remember(turn: Turn) -> None:
-    """It asks when it is told to, and appends to its state before and after."""
+    """It asks if the message says so, and appends to its state before and after."""
     heard = await turn.state.get() or []
     await turn.state.set([*heard, turn.text])
     await turn.values.set(f"message {turn.text}", turn.text.encode() * 1000)
