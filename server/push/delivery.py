@@ -1,7 +1,7 @@
 """Delivers what is in the outbox, beside the turns.
 
 Rule 1: one attempt for each claim; the next notification of the config follows when it was accepted. A receiver that
-        accepts many in a row makes room for others now and then (`under_way.py`).
+        accepts many in a row leaves its place to others now and then (`places.py`).
 Rule 2: what is not accepted is tried again, later each time (`retries.py`), and given up in the end: the log says so,
         and so does the config.
 Rule 3: the log names task, config and host: never a path, a token or a credential.
@@ -20,10 +20,10 @@ from typing import Any
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.outbox import Delivery, Outbox
+from a2a_canvas.server.push.places import Places
 from a2a_canvas.server.push.retries import DeliveryAccepted, DeliveryFailed, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
-from a2a_canvas.server.push.under_way import Places
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import public_id
@@ -84,7 +84,7 @@ class PushDelivery:
         self._loop = asyncio.create_task(self._run(), name="push")
 
     async def stop(self) -> None:
-        """Stop at once: what was under way is due again."""
+        """Stop at once: deliveries that have not ended are due again."""
         running = [task for task in (self._loop, *self._tasks) if task]
         for task in running:
             task.cancel()
@@ -96,7 +96,7 @@ class PushDelivery:
         while True:
             self._outbox.wake.clear()
             try:
-                while self._places.room().total > 0 and await self._begin_some():
+                while self._places.free().total > 0 and await self._begin_some():
                     pass
             except Unavailable:
                 pass  # at the next look
@@ -110,9 +110,9 @@ class PushDelivery:
 
     async def _begin_some(self) -> bool:
         """Whether there were any."""
-        claimed = await self._outbox.claim(self._places.room())
+        claimed = await self._outbox.claim(self._places.free())
         for delivery in claimed:
-            self._places.begin(delivery)
+            self._places.take(delivery)
             task = asyncio.create_task(self._deliver(delivery), name=f"push to {delivery.config.target}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -126,7 +126,7 @@ class PushDelivery:
         except Exception:
             logger.exception("A push notification could not be delivered", extra=_about(delivery))
         finally:
-            self._places.end(delivery)
+            self._places.leave(delivery)
             self._outbox.wake.set()
 
     async def _deliver_in_order(self, first: Delivery) -> None:
@@ -147,7 +147,7 @@ class PushDelivery:
             await self._outbox.release(delivery)
 
     async def _attempt(self, delivery: Delivery) -> Outcome | None:
-        """None if it was not made: there is no place for its body, or it was removed."""
+        """None if it was not made: no place is free for its body, or it was removed."""
         try:
             body = await self._body(delivery)
         except TaskNotFound:
@@ -162,7 +162,7 @@ class PushDelivery:
         async with self._reading:
             whole = await self._outbox.whole(delivery)
             body = await self._render(whole) if whole else None
-            return body if body is not None and self._places.admits(delivery, len(body)) else None
+            return body if body is not None and self._places.take_for_body(delivery, len(body)) else None
 
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> Delivery | None:
         """The next notification of the same config, if this one was accepted and there is one."""

@@ -1,8 +1,8 @@
-"""Which deliveries may be begun. Pure.
+"""Which of the due deliveries get a place. Pure.
 
-Deliveries under way are bounded: in all, for each target, for each user, for receivers that failed last time,
-and for large bodies. Of what is due the users with the fewest under way are served first. So receivers that do
-not answer hold up little of their own user's, and nothing of others'.
+Each delivery takes a place until it ends. Places are limited: in all, for each target, for each user, for targets that
+failed last time, and for large bodies. Users who have the fewest places are served first. So targets that do not answer
+delay few deliveries of their own user, and none of others.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class Due(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
-    """The deliveries under way, by target and by user."""
+class TakenPlaces:
+    """The number of places that are taken, by target and by user."""
 
     targets: Mapping[str, int] = field(default_factory=dict)
     users: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What may be begun now (the rule of this module).
+class FreePlaces:
+    """The places that due deliveries may take now.
 
     Attributes:
-        total, failing, large: deliveries in all, to receivers that failed last time, and of large bodies.
-        per_target, per_user: deliveries under way at once to one target, and of one user. Callers without a name are
-            one user.
-        slow: targets that failed last time; one delivery at once goes to each.
+        total, failing, large: free places in all, for targets that failed last time, and for large bodies.
+        per_target, per_user: the most places that one target and one user may have, free or taken. Callers without a
+            name are one user.
+        failing_targets: those that failed last time; each may have one place.
         large_configs: configs whose next body is known to be large.
     """
 
@@ -50,32 +50,32 @@ class Room:
     large: int
     per_target: int
     per_user: int
-    under_way: UnderWay = UnderWay()
-    slow: Collection[str] = ()
+    taken: TakenPlaces = TakenPlaces()
+    failing_targets: Collection[str] = ()
     large_configs: Collection[ConfigKey] = ()
 
     @property
     def full_targets(self) -> frozenset[str]:
-        """Targets to which nothing may be begun."""
-        full = {target for target, number in self.under_way.targets.items() if number >= self._limit(target)}
-        return frozenset(full if self.failing > 0 else full.union(self.slow))
+        """Targets without a free place."""
+        full = {target for target, number in self.taken.targets.items() if number >= self._limit(target)}
+        return frozenset(full if self.failing > 0 else full.union(self.failing_targets))
 
     @property
     def full_users(self) -> frozenset[str]:
-        """Users of whom nothing may be begun."""
-        return frozenset(user for user, number in self.under_way.users.items() if number >= self.per_user)
+        """Users without a free place."""
+        return frozenset(user for user, number in self.taken.users.items() if number >= self.per_user)
 
     def choose(self, due: Iterable[Due]) -> list[Due]:
-        """Those that may be begun: of each user in order, and one of the user with the fewest under way at a time."""
+        """Those that get a place: each user's in order, always the next one of the user who has the fewest places."""
         waiting: defaultdict[str, deque[Due]] = defaultdict(deque)
         for each in due:
             waiting[each.user].append(each)
-        users = [(self.under_way.users.get(user, 0), place, user) for place, user in enumerate(waiting)]
+        users = [(self.taken.users.get(user, 0), position, user) for position, user in enumerate(waiting)]
         heapify(users)
         chosen: list[Due] = []
-        targets, failing, large = Counter(self.under_way.targets), self.failing, self.large
+        targets, failing, large = Counter(self.taken.targets), self.failing, self.large
         while users and len(chosen) < self.total and users[0][0] < self.per_user:
-            number, place, user = heappop(users)
+            number, position, user = heappop(users)
             while waiting[user]:
                 each = waiting[user].popleft()
                 fails, is_large = self._fails(each), each.key in self.large_configs
@@ -84,12 +84,12 @@ class Room:
                     targets[each.target] += 1
                     failing -= fails
                     large -= is_large
-                    heappush(users, (number + 1, place, user))
+                    heappush(users, (number + 1, position, user))
                     break
         return chosen
 
     def _fails(self, each: Due) -> bool:
-        return each.attempts > 0 or each.target in self.slow
+        return each.attempts > 0 or each.target in self.failing_targets
 
     def _limit(self, target: str) -> int:
-        return 1 if target in self.slow else self.per_target
+        return 1 if target in self.failing_targets else self.per_target

@@ -22,7 +22,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.push.fair_choice import Due, Room
+from a2a_canvas.server.push.fair_choice import Due, FreePlaces
 from a2a_canvas.server.tasks.errors import TooManyPushConfigs
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig, PushConfigs
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -73,8 +73,8 @@ class Outbox(Protocol):
     @property
     def wake(self) -> asyncio.Event: ...
 
-    async def claim(self, room: Room) -> Sequence[Delivery]:
-        """Claim due configs, as the room chooses them: of each user those first that are due the longest.
+    async def claim(self, free: FreePlaces) -> Sequence[Delivery]:
+        """Claim due configs, as the free places choose them: each user's in the order in which they became due.
 
         Returns:
             The first notification of each.
@@ -184,14 +184,14 @@ class InMemoryPush:
                 self._set_due(queue, queue.due or self._now())
                 self._wake.set()
 
-    async def claim(self, room: Room) -> Sequence[Delivery]:
+    async def claim(self, free: FreePlaces) -> Sequence[Delivery]:
         now = self._now()
         due = sorted(
             (queue.due, Due(key, queue.config.target, queue.config.registrant.name, queue.attempts))
             for key, queue in self._due.items()
             if queue.due and queue.due <= now
         )
-        return [self._claim(each.key) for each in room.choose(each for _, each in due)]
+        return [self._claim(each.key) for each in free.choose(each for _, each in due)]
 
     async def whole(self, delivery: Delivery) -> Delivery | None:
         return delivery

@@ -9,9 +9,9 @@ from queue import Queue
 from typing import Any
 
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS
+from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_PLACES, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS
 from a2a_canvas.server.push.sending import TOTAL_SECONDS
-from a2a_canvas.server.push.under_way import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from tests.docs.curl import Curl
 from tests.docs.pages import blocks, page
 
@@ -51,7 +51,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"sends within {CLAIM_SECONDS:g} seconds",
         f"must not differ by {CLAIM_SECONDS - TOTAL_SECONDS:g} seconds",
         f"{MAX_ATTEMPTS} attempts in about nine hours",
-        f"{MAX_SENDING} attempts at once: {PER_USER} of them for one user, {PER_TARGET} to one host and port, "
+        f"{MAX_PLACES} attempts at once: {PER_USER} of them for one user, {PER_TARGET} to one host and port, "
         f"{MAX_FAILING} to receivers that failed last time, and {MAX_LARGE} with a body of "
         f"more than {LARGE // 1024} KB",
     ):

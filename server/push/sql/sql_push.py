@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.push.fair_choice import Due, Room
+from a2a_canvas.server.push.fair_choice import Due, FreePlaces
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery
 from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, KEY, config_row, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
@@ -38,7 +38,7 @@ from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 TRANSACTIONS = 2
 """Transactions at once (rule 2)."""
 CHOICE = 4
-"""Due configs that are looked at for each that may be claimed: some of them there is no room for."""
+"""Due configs that are read for each free place: not all of them may take one."""
 
 _OUTBOX_KEY = (push_outbox.c.context_id, push_outbox.c.task_id, push_outbox.c.config_id)
 
@@ -114,10 +114,10 @@ class SqlPush:
 
     # ----------------------------------------------------------------------------- as `Outbox`
 
-    async def claim(self, room: Room) -> Sequence[Delivery]:
+    async def claim(self, free: FreePlaces) -> Sequence[Delivery]:
         async with self._read() as connection:
-            rows = (await connection.execute(self._due(room))).all()
-        chosen = room.choose(Due(ConfigKey(*row[:3]), *row[3:]) for row in rows)
+            rows = (await connection.execute(self._due(free))).all()
+        chosen = free.choose(Due(ConfigKey(*row[:3]), *row[3:]) for row in rows)
         if not chosen:
             return ()
         claim = str(uuid4())
@@ -130,22 +130,22 @@ class SqlPush:
                 await connection.execute(update(push_configs).where(mine).values(claim=claim, due_at=self._expiry()))
         return await self._first(claim, keys) if keys else ()
 
-    def _due(self, room: Room) -> Select[Any]:
-        """Due configs that there may be room for: the first one of each user, the second one of each, and so on."""
+    def _due(self, free: FreePlaces) -> Select[Any]:
+        """Due configs that may get a place: the first one of each user, the second one of each, and so on."""
         columns = (*KEY, push_configs.c.target, push_configs.c.registrant, push_configs.c.attempts)
-        place = func.row_number().over(partition_by=push_configs.c.registrant, order_by=push_configs.c.due_at)
-        due = select(*columns, push_configs.c.due_at, place.label("place")).where(
+        position = func.row_number().over(partition_by=push_configs.c.registrant, order_by=push_configs.c.due_at)
+        due = select(*columns, push_configs.c.due_at, position.label("position")).where(
             push_configs.c.due_at <= self._microseconds()
         )
-        if room.full_targets:
-            due = due.where(push_configs.c.target.not_in(room.full_targets))
-        if room.full_users:
-            due = due.where(push_configs.c.registrant.not_in(room.full_users))
-        if room.failing <= 0:
+        if free.full_targets:
+            due = due.where(push_configs.c.target.not_in(free.full_targets))
+        if free.full_users:
+            due = due.where(push_configs.c.registrant.not_in(free.full_users))
+        if free.failing <= 0:
             due = due.where(push_configs.c.attempts == 0)
         found = due.subquery()
-        ordered = select(*(found.c[column.name] for column in columns)).order_by(found.c.place, found.c.due_at)
-        return ordered.limit(CHOICE * room.total)
+        ordered = select(*(found.c[column.name] for column in columns)).order_by(found.c.position, found.c.due_at)
+        return ordered.limit(CHOICE * free.total)
 
     async def _first(self, claim: str, keys: Collection[ConfigKey]) -> Sequence[Delivery]:
         """The first notification of each of these configs. Configs without any are done.

@@ -15,11 +15,11 @@ import pytest
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.push import under_way
+from a2a_canvas.server.push import places
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.outbox import Delivery, InMemoryPush
+from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_PLACES, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS, DeliveryAccepted, DeliveryFailed, Outcome
-from a2a_canvas.server.push.under_way import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -289,7 +289,7 @@ async def test_receivers_that_hang_hold_nobody_up() -> None:
         timed_out.set()
         await world.outbox.until_failures(slow)  # all of them once
         timed_out.clear()
-        assert world.receivers.most[""] <= MAX_SENDING
+        assert world.receivers.most[""] <= MAX_PLACES
         world.later()  # they are due again, all at once, and hang again
         await world.receivers.until(lambda: hang() == slow + MAX_FAILING)
         await told("bob", "second")
@@ -318,7 +318,7 @@ async def test_one_target_gets_only_so_many_at_once() -> None:
         assert world.receivers.most["busy:443"] == PER_TARGET
 
 
-async def test_what_was_under_way_when_it_stops_is_due_again() -> None:
+async def test_a_delivery_that_has_not_ended_when_it_stops_is_due_again() -> None:
     async def hang(url: str) -> Outcome:
         await asyncio.Event().wait()
         raise AssertionError
@@ -363,8 +363,8 @@ async def test_large_bodies_share_a_few_places_and_none_is_written_again_while_i
         assert most == MAX_LARGE
 
 
-async def test_a_config_with_much_to_deliver_makes_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(under_way, "MAX_SENDING", 1)
+async def test_a_config_with_much_to_deliver_leaves_its_place_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "MAX_PLACES", 1)
     async with delivering() as world:
         first, second = world.register("t", "a:443"), world.register("u", "b:443")
         world.tell("t", *[State.WORKING, State.INPUT_REQUIRED] * 20)

@@ -18,7 +18,7 @@ from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.backend.backend import MemoryBackend
 from a2a_canvas.server.backend.sql_backend import SqlBackend
-from a2a_canvas.server.push.fair_choice import Room, UnderWay
+from a2a_canvas.server.push.fair_choice import FreePlaces, TakenPlaces
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery, PushStore
 from a2a_canvas.server.push.sql.outbox_rows import push_configs
 from a2a_canvas.server.push.sql.sql_push import SqlPush
@@ -32,7 +32,7 @@ from a2a_canvas.store.sql.database import Database
 from tests.fakes import said
 from tests.server.tasks.context_harness import BACKENDS, SECOND, ContextHarness, open_contexts
 
-ROOM = Room(total=10, failing=10, large=10, per_target=10, per_user=10)
+FREE = FreePlaces(total=10, failing=10, large=10, per_target=10, per_user=10)
 KEY = ConfigKey("c", "t", "p")
 SOON = 20.0
 """Seconds after which a test fails because what it waits for has not happened."""
@@ -71,7 +71,7 @@ def told(delivery: Delivery | None) -> str:
 async def everything(push: PushStore) -> list[str]:
     """What the configs are told, one after the other."""
     found = []
-    for delivery in await push.claim(ROOM):
+    for delivery in await push.claim(FREE):
         following: Delivery | None = delivery
         while following:
             found.append(told(await push.whole(following)))
@@ -104,7 +104,7 @@ async def test_a_config_replaces_the_one_with_its_id_and_gets_what_waits(tasks: 
     await tasks.backend.push.add(config(target="a.example:443"))
     await tasks.reach("t")
     await tasks.backend.push.add(config(target="b.example:443"))
-    [delivery] = await tasks.backend.push.claim(ROOM)
+    [delivery] = await tasks.backend.push.claim(FREE)
     assert (delivery.config.target, told(delivery)) == ("b.example:443", "completed")
 
 
@@ -127,7 +127,7 @@ async def test_a_config_goes_with_what_waits_for_it(tasks: ContextHarness) -> No
     await tasks.reach("t")
     await tasks.backend.push.remove(KEY)
     await tasks.backend.push.remove(KEY)
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
     assert await tasks.backend.push.backlog() == Backlog()
 
 
@@ -138,7 +138,7 @@ async def test_a_context_goes_with_the_configs_of_its_tasks(tasks: ContextHarnes
     await tasks.contexts.remove("c", "")
     assert await tasks.backend.push.get(KEY) is None
     assert await tasks.backend.push.backlog() == Backlog()
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
 
 
 async def test_a_task_that_is_not_there_has_no_config(tasks: ContextHarness) -> None:
@@ -177,7 +177,7 @@ async def test_each_config_of_a_task_is_told_and_no_other(tasks: ContextHarness)
     await tasks.backend.push.add(config("p"))
     await tasks.backend.push.add(config("q"))
     await tasks.reach("u")
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
     await tasks.reach("t")
     assert await everything(tasks.backend.push) == ["completed", "completed"]
 
@@ -198,8 +198,8 @@ async def test_what_one_process_has_claimed_no_other_delivers(tasks: ContextHarn
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.reach("t")
-    assert len(await tasks.backend.push.claim(ROOM)) == 1
-    assert not await other_process(tasks).claim(ROOM)
+    assert len(await tasks.backend.push.claim(FREE)) == 1
+    assert not await other_process(tasks).claim(FREE)
 
 
 @pytest.mark.parametrize("tasks", ["postgresql"], indirect=True)  # SQLite has one writer
@@ -213,17 +213,17 @@ async def test_a_claim_leaves_out_what_another_process_is_about_to_claim_and_doe
     async with tasks.backend._database.write() as other:
         await other.execute(select(push_configs.c.config_id).with_for_update())
         async with asyncio.timeout(SOON):
-            assert not await tasks.backend.push.claim(ROOM)
-    assert len(await tasks.backend.push.claim(ROOM)) == 1
+            assert not await tasks.backend.push.claim(FREE)
+    assert len(await tasks.backend.push.claim(FREE)) == 1
 
 
 async def test_what_a_dead_process_has_claimed_another_delivers_later(tasks: ContextHarness) -> None:
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.reach("t")
-    [late] = await tasks.backend.push.claim(ROOM)
+    [late] = await tasks.backend.push.claim(FREE)
     tasks.clock.move(timedelta(seconds=CLAIM_SECONDS))
-    [delivery] = await other_process(tasks).claim(ROOM)
+    [delivery] = await other_process(tasks).claim(FREE)
     assert delivery.event_id == late.event_id
     assert await tasks.backend.push.mark_delivered(late) is None  # it has lost it
     await tasks.backend.push.mark_failed(late, tasks.clock())
@@ -239,24 +239,24 @@ async def test_a_server_that_starts_on_a_file_delivers_at_once_what_the_one_befo
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.reach("t")
-    assert len(await tasks.backend.push.claim(ROOM)) == 1
+    assert len(await tasks.backend.push.claim(FREE)) == 1
     after = other_process(tasks)
     if isinstance(after, SqlPush):
         await after.recover()
         only_process = tasks.backend._database.dialect == "sqlite"  # type: ignore[union-attr]
-        assert len(await after.claim(ROOM)) == only_process  # on PostgreSQL the other one may live
+        assert len(await after.claim(FREE)) == only_process  # on PostgreSQL the other one may live
 
 
 async def test_what_failed_is_due_again_and_goes_first(tasks: ContextHarness) -> None:
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.reach("t", State.INPUT_REQUIRED)
-    [first] = await tasks.backend.push.claim(ROOM)
+    [first] = await tasks.backend.push.claim(FREE)
     await tasks.backend.push.mark_failed(first, tasks.clock() + 10 * SECOND)
     tasks.clock.move(9 * SECOND)
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
     tasks.clock.move(SECOND)
-    [again] = await tasks.backend.push.claim(ROOM)
+    [again] = await tasks.backend.push.claim(FREE)
     assert (again.attempts, again.event_id, told(again)) == (1, first.event_id, "input-required")
 
 
@@ -264,9 +264,9 @@ async def test_what_comes_while_something_is_sent_follows_it(tasks: ContextHarne
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.write("t", "a", "One")
-    [delivery] = await tasks.backend.push.claim(ROOM)
+    [delivery] = await tasks.backend.push.claim(FREE)
     await tasks.reach("t")
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
     assert told(await tasks.backend.push.mark_delivered(delivery)) == "completed"
 
 
@@ -276,7 +276,7 @@ async def test_a_config_with_nothing_to_deliver_is_not_claimed(tasks: ContextHar
     if isinstance(tasks.backend, SqlBackend):
         async with tasks.backend._database.read() as connection:
             assert await connection.scalar(select(push_configs.c.due_at)) is None
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
 
 
 async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_the_next(tasks: ContextHarness) -> None:
@@ -289,9 +289,9 @@ async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_the_n
         await connection.execute(update(push_configs).values(due_at=0))
     looked = _AfterReads(tasks.backend._database, 2, lambda: tasks.reach("t"))
     claiming = SqlPush(looked, tasks.clock)  # type: ignore[arg-type]
-    assert await claiming.claim(ROOM) == []
+    assert await claiming.claim(FREE) == []
     assert claiming.wake.is_set()
-    [delivery] = await claiming.claim(ROOM)
+    [delivery] = await claiming.claim(FREE)
     assert told(delivery) == "completed"
     assert await tasks.backend.push.mark_delivered(delivery) is None
     assert await tasks.backend.push.backlog() == Backlog()
@@ -319,9 +319,9 @@ async def test_what_was_released_is_due_at_once(tasks: ContextHarness) -> None:
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.reach("t")
-    [delivery] = await tasks.backend.push.claim(ROOM)
+    [delivery] = await tasks.backend.push.claim(FREE)
     await tasks.backend.push.release(delivery)
-    [again] = await tasks.backend.push.claim(ROOM)
+    [again] = await tasks.backend.push.claim(FREE)
     assert again == replace(delivery, claim=again.claim)
 
 
@@ -329,7 +329,7 @@ async def test_what_is_given_up_ends_the_config_and_says_why(tasks: ContextHarne
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.write("t", "a")
-    [delivery] = await tasks.backend.push.claim(ROOM)
+    [delivery] = await tasks.backend.push.claim(FREE)
     await tasks.backend.push.give_up(delivery, "it is gone")
     await tasks.reach("t")
     found = await tasks.backend.push.get(KEY)
@@ -337,7 +337,7 @@ async def test_what_is_given_up_ends_the_config_and_says_why(tasks: ContextHarne
     assert found.failure == "it is gone"
     assert not await tasks.backend.push.list("c", "t", "", 10)
     assert await tasks.backend.push.backlog() == Backlog()
-    assert not await tasks.backend.push.claim(ROOM)
+    assert not await tasks.backend.push.claim(FREE)
     await tasks.backend.push.add(config())
     assert await tasks.backend.push.get(KEY) == config()
 
@@ -351,15 +351,15 @@ async def test_the_backlog_says_how_much_waits_and_since_when(tasks: ContextHarn
     assert await tasks.backend.push.backlog() == Backlog(2, first)
 
 
-async def test_only_as_much_is_claimed_as_there_is_room(tasks: ContextHarness) -> None:
+async def test_only_as_much_is_claimed_as_there_are_free_places(tasks: ContextHarness) -> None:
     await tasks.begin("t")
     for number in range(5):
         await tasks.backend.push.add(config(f"a{number}", target="a.example:443"))
     await tasks.backend.push.add(config("b", target="b.example:443"))
     await tasks.reach("t")
-    room = replace(ROOM, total=4, per_target=2, under_way=UnderWay({"a.example:443": 1}))
-    assert sorted(each.config.key.config_id for each in await tasks.backend.push.claim(room)) == ["a0", "b"]
-    full = replace(ROOM, total=4, failing=0, per_target=2, under_way=UnderWay({"a.example:443": 2}))
+    free = replace(FREE, total=4, per_target=2, taken=TakenPlaces({"a.example:443": 1}))
+    assert sorted(each.config.key.config_id for each in await tasks.backend.push.claim(free)) == ["a0", "b"]
+    full = replace(FREE, total=4, failing=0, per_target=2, taken=TakenPlaces({"a.example:443": 2}))
     assert not await tasks.backend.push.claim(full)
 
 
@@ -371,10 +371,10 @@ async def test_a_user_with_much_to_deliver_hides_nobody_else(tasks: ContextHarne
     await tasks.reach("t")
     await tasks.backend.push.add(config("b", "u", user="bob"))
     await tasks.reach("u")
-    room = replace(ROOM, total=2)
-    users = [each.config.registrant.name for each in await tasks.backend.push.claim(room)]
+    free = replace(FREE, total=2)
+    users = [each.config.registrant.name for each in await tasks.backend.push.claim(free)]
     assert sorted(users) == ["ann", "bob"]
-    full = replace(ROOM, per_user=2, under_way=UnderWay(users={"ann": 2}))
+    full = replace(FREE, per_user=2, taken=TakenPlaces(users={"ann": 2}))
     assert not await tasks.backend.push.claim(full)
 
 
@@ -385,7 +385,7 @@ async def test_a_version_is_read_when_it_is_to_be_sent_and_not_if_it_was_removed
     await tasks.begin("t")
     await tasks.backend.push.add(config())
     await tasks.write("t", "a", "The text")
-    [delivery] = await tasks.backend.push.claim(ROOM)
+    [delivery] = await tasks.backend.push.claim(FREE)
     assert (told(delivery) == "The text") == in_memory
     assert told(await tasks.backend.push.whole(delivery)) == "The text"
     await tasks.backend.push.remove(KEY)

@@ -17,10 +17,10 @@ from aiohttp import web
 from a2a_canvas.server.outbound import addresses
 from a2a_canvas.server.outbound.addresses import SystemLookup
 from a2a_canvas.server.push import http_sender
+from a2a_canvas.server.push.places import PER_USER
 from a2a_canvas.server.push.retries import DeliveryAccepted, DeliveryFailed, Outcome
 from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets, TargetRefused
-from a2a_canvas.server.push.under_way import PER_USER
 from tests.certificates import issue
 from tests.server.protocols.push_fixtures import FixedLookup
 from tests.server.push.receiver import Notification, Receiver, receiving

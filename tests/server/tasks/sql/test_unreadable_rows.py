@@ -18,7 +18,7 @@ from a2a_canvas.server.accounts.api_key import ApiKey
 from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, api_keys, list_keys
 from a2a_canvas.server.accounts.sql.sql_shares import shares
-from a2a_canvas.server.push.fair_choice import Room
+from a2a_canvas.server.push.fair_choice import FreePlaces
 from a2a_canvas.server.push.sql.outbox_rows import push_outbox
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
@@ -37,7 +37,7 @@ MADE = datetime(2026, 1, 1, tzinfo=UTC)
 AFTER_9999 = 253_402_343_999_000_000
 NOTES, PLAN = context_key("ann", "notes"), context_key("ann", "plan")
 BOB = Caller("bob")
-ROOM = Room(10, 10, 10, 10, 10)
+FREE = FreePlaces(10, 10, 10, 10, 10)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -168,10 +168,10 @@ async def test_a_push_notification(world: ContextHarness, caplog: pytest.LogCapt
         await push.add(PushConfig(ConfigKey(context, task, "hook"), Caller("ann"), "1.0", "http://a/", "a:80"))
         await world.reach(task)
     await spoil(world, push_outbox, push_outbox.c.task_id == "t3", entry="[")
-    claimed = await push.claim(ROOM)
+    claimed = await push.claim(FREE)
     assert [each.config.key.task_id for each in claimed] == ["t4"]
     assert "A stored push notification cannot be read" in caplog.text
-    assert await push.claim(ROOM) == ()
+    assert await push.claim(FREE) == ()
 
 
 async def test_many_push_notifications_of_one_config_delay_those_of_nobody_else(world: ContextHarness) -> None:
@@ -184,9 +184,9 @@ async def test_many_push_notifications_of_one_config_delay_those_of_nobody_else(
         [row] = (await connection.execute(select(push_outbox).where(push_outbox.c.task_id == "t3"))).mappings().all()
         before = [{**row, "generation": row["generation"] - number, "entry": "["} for number in range(1, 1500)]
         await connection.execute(insert(push_outbox), before)
-    assert [each.config.key for each in await push.claim(ROOM)] == [keys[1]]
+    assert [each.config.key for each in await push.claim(FREE)] == [keys[1]]
     assert (await push.backlog()).depth == 1500
     async with world.backend._database.write() as connection:
         await connection.execute(delete(push_outbox).where(push_outbox.c.generation < row["generation"] - 2))
-    found = [[each.config.key for each in await push.claim(ROOM)] for _ in range(3)]
+    found = [[each.config.key for each in await push.claim(FREE)] for _ in range(3)]
     assert found == [[], [], [keys[0]]]

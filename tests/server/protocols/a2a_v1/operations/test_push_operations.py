@@ -12,7 +12,7 @@ from a2a.utils.errors import InvalidParamsError
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import MAX_SECRET, PushOperations
-from a2a_canvas.server.push.fair_choice import Room
+from a2a_canvas.server.push.fair_choice import FreePlaces
 from a2a_canvas.server.push.outbox import InMemoryPush
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
@@ -141,7 +141,7 @@ async def test_a_config_that_was_given_up_says_why_and_is_not_listed() -> None:
     push = PushOperations(configs, TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1"])))
     await push.create(TASK, config(), ANN, "1.0")
     configs.put(TASK, Entry(1, 2, AT, StatusChanged(State.COMPLETED)))
-    [delivery] = await configs.claim(Room(1, 1, 1, 1, 1))
+    [delivery] = await configs.claim(FreePlaces(1, 1, 1, 1, 1))
     await configs.give_up(delivery, "after 20 attempts the receiver answered 500")
     assert not (await listed(push)).configs
     with pytest.raises(PushConfigNotFound, match="because after 20 attempts the receiver answered 500"):

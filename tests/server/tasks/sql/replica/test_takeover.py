@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     TurnEvent,
 )
-from a2a_canvas.server.push.fair_choice import Room
+from a2a_canvas.server.push.fair_choice import FreePlaces
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
@@ -283,7 +283,7 @@ def pushed(task_id: str) -> PushConfig:
 
 async def states_told(replica) -> list[str]:
     """The states that the push notifications of one config tell of, in order."""
-    [delivery] = await replica.backend.push.claim(Room(1, 1, 1, 1, 1))
+    [delivery] = await replica.backend.push.claim(FreePlaces(1, 1, 1, 1, 1))
     found = []
     while delivery:
         found.append(delivery.entry.event.state)
