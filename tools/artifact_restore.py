@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
-from a2a_canvas.tools.artifact_read import refusal_of
+from a2a_canvas.tools.change_report import refusal_of
 from a2a_canvas.tools.part_inputs import ArtifactId
 from a2a_canvas.tools.tool import Done, Failed, Outcome, StrictInput, Workspace, whole_input_tool
 

@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 from pydantic import ValidationError
 
 from a2a_canvas.store.errors import LimitReached, StoreError
-from a2a_canvas.tools.artifact_read import refusal_of
+from a2a_canvas.tools.change_report import refusal_of
 from a2a_canvas.tools.json_stream import Begin, JsonError, JsonEvent, JsonStream, Path, Value
 from a2a_canvas.tools.tool import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, invalid_json_message
 

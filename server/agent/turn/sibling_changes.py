@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, StoreError
 from a2a_canvas.store.models import Version
-from a2a_canvas.tools.artifact_read import describe_changes
+from a2a_canvas.tools.change_report import describe_changes
 from a2a_canvas.tools.tool import Workspace
 
 
