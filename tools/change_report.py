@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_canvas.store.errors import ArtifactNotFound, PassageLost, StoreError, VersionConflict
-from a2a_canvas.store.text.spans import Span, difference, lines_of
+from a2a_canvas.store.text.spans import Span, difference
 from a2a_canvas.store.text.wording import choice, nearest
 from a2a_canvas.tools.tool import Workspace, to_json
 
@@ -49,11 +49,12 @@ async def describe_changes(workspace: Workspace, artifact_id: str) -> str:
     span, new = difference(before, artifact.text)
     if span.extract(before) == new:
         return moved
-    first, last = lines_of(before, span)
     start, end = before.rfind("\n", 0, span.start) + 1, before.find("\n", span.end)
     lines = Span(start, len(before) if end < 0 else end)
-    now = before[start : span.start] + new + before[span.end : lines.end]
-    return f"{moved} In its lines {first} to {last}, {_excerpt(lines.extract(before))} has become {_excerpt(now)}."
+    old, now = lines.extract(before), before[start : span.start] + new + before[span.end : lines.end]
+    first = before.count("\n", 0, start) + 1
+    last = first + old.count("\n")
+    return f"{moved} In its lines {first} to {last}, {_excerpt(old)} has become {_excerpt(now)}."
 
 
 def _excerpt(text: str) -> str:

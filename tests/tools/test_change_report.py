@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from a2a_canvas.store.errors import ArtifactNotFound, PassageLost, StoreError, VersionConflict, VersionNotFound
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.tools.change_report import EXCERPT, describe_changes, refusal_of
 from a2a_canvas.tools.tool import Workspace
-from tests.store.artifact_builders import by, replacing
+from tests.store.artifact_builders import by, replacing, result
 from tests.tools.tool_calls import workspace
 
 MOVED = (
@@ -27,6 +32,10 @@ async def changed_by_another(before: str, after: str) -> Workspace:
     return place
 
 
+async def changed_and_described(before: str, after: str) -> str:
+    return await describe_changes(await changed_by_another(before, after), "a")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
@@ -37,7 +46,28 @@ async def changed_by_another(before: str, after: str) -> Workspace:
     ],
 )
 async def test_a_change_by_others_is_told_with_its_lines(before: str, after: str, told: str) -> None:
-    assert await describe_changes(await changed_by_another(before, after), "a") == f"{MOVED} {told}"
+    assert await changed_and_described(before, after) == f"{MOVED} {told}"
+
+
+LINES = st.lists(st.sampled_from(["", "a", "b", "aa", "é"]), max_size=6).map("\n".join)
+
+
+@given(LINES, LINES)
+@example("a\nb\nc", "b\nc")
+def test_the_old_lines_are_those_of_the_numbers_and_with_the_new_ones_in_their_place_the_text_is_the_current_one(
+    before: str, after: str
+) -> None:
+    told = result(changed_and_described(before, after))
+    if before == after:
+        assert told == MOVED
+        return
+    found = re.fullmatch(re.escape(MOVED) + r" In its lines (\d+) to (\d+), (.*) has become (.*)\.", told)
+    assert found
+    first, last = int(found[1]), int(found[2])
+    old, new = ("" if said == "nothing" else json.loads(said) for said in found.groups()[2:])
+    lines = before.split("\n")
+    assert old == "\n".join(lines[first - 1 : last])
+    assert "\n".join([*lines[: first - 1], new, *lines[last:]]) == after
 
 
 async def test_of_a_long_passage_the_ends_are_told() -> None:
@@ -49,7 +79,7 @@ async def test_of_a_long_passage_the_ends_are_told() -> None:
 
 
 async def test_a_version_with_the_same_text_is_told_by_its_number() -> None:
-    assert await describe_changes(await changed_by_another("one", "one"), "a") == MOVED
+    assert await changed_and_described("one", "one") == MOVED
 
 
 async def test_without_the_text_that_the_model_knows_the_numbers_are_told() -> None:
