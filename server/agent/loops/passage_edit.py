@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from a2a_canvas.server.agent.model import EditPrompt, ModelRequest, ModelText
 from a2a_canvas.store.edits import Strategy
-from a2a_canvas.tools.functions.recorded_call import CanvasArtifact
+from a2a_canvas.tools.functions.canvas_artifact import CanvasArtifact
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,9 @@ from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, kept_values
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.canvas_artifact import CanvasArtifact
 from a2a_canvas.tools.functions.function_tool import FindTool, FunctionTool
-from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, CanvasArtifact, StepKind
+from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, StepKind
 from a2a_canvas.tools.functions.results import TO_THE_MODEL, File, ToolError, digest
 from a2a_canvas.tools.functions.running import HANDED_OVER, CallTimeout, run_within
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
