@@ -46,7 +46,7 @@ def test_the_check_takes_ten_lines() -> None:
 
 def test_the_numbers_are_those_of_the_code() -> None:
     for said in (
-        f"A task has {MAX_CONFIGS} at most",
+        f"A task can have at most {MAX_CONFIGS} configs",
         f"2xx within {TOTAL_SECONDS:g} seconds",
         f"sends within {CLAIM_SECONDS:g} seconds",
         f"must not differ by {CLAIM_SECONDS - TOTAL_SECONDS:g} seconds",
