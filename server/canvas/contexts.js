@@ -70,7 +70,7 @@ export function mountContexts(nav, app) {
   const more = button(TEXT.showMore, () => app.more().catch(complain), { class: "button button-quiet contexts-more" });
   const name = h("span", { class: "truncate" }, "a2a-canvas");
   const user = h("span", { class: "truncate" });
-  const account = button(user, enterOrLeave, { sign: "people", class: "button button-quiet contexts-account", hidden: true });
+  const account = button(user, enterOrLeave, { sign: "people", class: "button button-quiet", hidden: true });
   fill(
     nav,
     h(

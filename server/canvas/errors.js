@@ -1,8 +1,9 @@
 // @ts-check
 /**
  * What the user reads when a request fails.
- * Rule 1: most of the server's words are for developers of clients; the developer view has them. Each code that this
- *         server has is in one of the two tables (tests/server/canvas/test_errors.py).
+ * Rule 1: most of the server's words are for developers of clients; the developer view has them. What
+ *         it says of access, limits and failures is for users: who may do what, how much, and whether to try again. Each code
+ *         has its place in this table or in SERVERS_WORDS (tests/server/canvas/errors.test.mjs).
  */
 
 import { RequestFailed } from "./a2a/request_failed.js";
@@ -24,9 +25,6 @@ export const OWN_WORDS = new Map([
   [415, OTHER_FILES],
   [-32005, OTHER_FILES],
 ]);
-
-/** What the server says of access, limits and failures is for users: who may do what, how much, and whether to try again. */
-export const SERVERS_WORDS = new Set([401, 403, 409, 413, 429, 500, 503, -32000, -32013, -32043, -32603]);
 
 /**
  * @param {unknown} error

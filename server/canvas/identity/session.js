@@ -10,7 +10,6 @@
  *    link as a guest; the token is then used at the address of its conversation only.
  */
 
-import { parsePlace } from "../address.js";
 import { partOf } from "../loading.js";
 import { TEXT } from "../strings.js";
 

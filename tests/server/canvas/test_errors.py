@@ -1,4 +1,4 @@
-"""The page has words for every code that the server sends (errors.test.mjs has what they are)."""
+"""Each code of the server has words of the page, or those of the server are shown (errors.test.mjs)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ OF_THE_ROUTER = {405, 406, 421}
 
 
 def test_every_code_of_the_server_has_its_words() -> None:
-    known = {int(each) for each in re.findall(r"-?\b\d{3,5}\b", (ROOT / "server/canvas/errors.js").read_text())}
+    tables = [(ROOT / path).read_text() for path in ("server/canvas/errors.js", "tests/server/canvas/errors.test.mjs")]
+    known = {int(each) for text in tables for each in re.findall(r"-?\b\d{3,5}\b", text)}
     kinds = {*A2A_ERROR_MAPPING, *JSON_RPC_ERROR_CODE_MAP}
     codes = {rpc_code(kind) for kind in kinds} | {each.http_code for each in A2A_ERROR_MAPPING.values()}
     assert codes | OF_THE_ROUTER <= known

@@ -170,8 +170,8 @@ function placeNote(state, tokens) {
   inline.meta = { pieces: clip(linePieces(state, first, end, state.blkIndent), inline.meta.lead, inline.content.length) };
 }
 
-/** @param {any} state @param {Token[]} tokens */
-function placeSummary(state, tokens) {
+/** @param {any} _ @param {Token[]} tokens */
+function placeSummary(_, tokens) {
   const inline = tokens[1]?.type === "summary_open" ? tokens[2] : null;
   if (inline) {
     inline.meta = { pieces: [exact(0, inline.content.length, inline.meta.source)] };
