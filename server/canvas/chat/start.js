@@ -66,11 +66,6 @@ export function createExamples({ onExample, onFiles }) {
 
 /** @param {string} sign @param {string} text @param {string} note @param {() => void} onclick */
 function example(sign, text, note, onclick) {
-  return h(
-    "button",
-    { class: "example", type: "button", onclick },
-    h("span", { class: "example-icon" }, icon(sign)),
-    h("span", { class: "example-text" }, text, note && h("small", {}, note)),
-    icon("forward"),
-  );
+  const words = h("span", { class: "example-text" }, text, note && h("small", {}, note));
+  return button([h("span", { class: "example-icon" }, icon(sign)), words, icon("forward")], onclick, { class: "example" });
 }

@@ -1,6 +1,8 @@
 // @ts-check
 /** Marks ranges of the page without changing it: with the CSS Custom Highlight API, else by wrapping their text. */
 
+import { h } from "../dom.js";
+
 /**
  * @param {string} name  of the highlight, and of the class of the elements that wrap
  * @returns {(ranges: Range[]) => void}  marks these ranges instead of those before
@@ -23,8 +25,7 @@ function wrap(range, name) {
   return textNodes(range).map(({ node, start, end }) => {
     const text = node.splitText(start);
     text.splitText(end - start);
-    const mark = document.createElement("mark");
-    mark.className = name;
+    const mark = h("mark", { class: name });
     text.replaceWith(mark);
     mark.append(text);
     return mark;

@@ -145,18 +145,13 @@ export function createVersions(app, { isUnsaved, save }) {
   /** @param {Version} version */
   function row(version) {
     const shown = version.number === shownNumber();
-    return h(
-      "li",
-      {},
-      h(
-        "button",
-        { class: "version-row", type: "button", "aria-current": shown ? "true" : null, onclick: () => show(version.number) },
-        h("span", { class: "version-number" }, version.number),
-        h("bdi", { class: "version-request" }, requestOf(version)),
-        h("span", { class: "version-author" }, authorOf(version), version.current && ` · ${TEXT.current}`),
-        h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
-      ),
-    );
+    const cells = [
+      h("span", { class: "version-number" }, version.number),
+      h("bdi", { class: "version-request" }, requestOf(version)),
+      h("span", { class: "version-author" }, authorOf(version), version.current && ` · ${TEXT.current}`),
+      h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
+    ];
+    return h("li", {}, button(cells, () => show(version.number), { class: "version-row", "aria-current": shown ? "true" : null }));
   }
 
   function shownNumber() {

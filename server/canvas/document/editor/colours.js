@@ -1,6 +1,7 @@
 // @ts-check
 /** The colours of code in a text that is read. They come when their language is loaded; until then, code is plain. */
 
+import { h } from "../../dom.js";
 import { partOf } from "../../loading.js";
 import { languageNamed, loadLanguage } from "./language.js";
 
@@ -50,14 +51,7 @@ function paint(code, text, parser) {
   const { classHighlighter, highlightCode } = /** @type {any} */ (codemirrorPart.now());
   /** @type {(Node|string)[]} */
   const pieces = [];
-  const put = (/** @type {string} */ piece, /** @type {string} */ classes) => {
-    const span = classes ? document.createElement("span") : null;
-    if (span) {
-      span.className = classes;
-      span.textContent = piece;
-    }
-    pieces.push(span ?? piece);
-  };
+  const put = (/** @type {string} */ piece, /** @type {string} */ classes) => pieces.push(classes ? h("span", { class: classes }, piece) : piece);
   highlightCode(text, parser.parse(text), classHighlighter, put, () => pieces.push("\n"));
   code.replaceChildren(...pieces);
 }

@@ -4,6 +4,7 @@
  * moves neither the cursor nor what is seen, and the user's undo does not know it.
  */
 
+import { h } from "../../dom.js";
 import { applyChanges, changesOf } from "../../state/text.js";
 import {
   Annotation,
@@ -245,10 +246,7 @@ class Written extends WidgetType {
   }
 
   toDOM() {
-    const element = document.createElement("span");
-    element.className = "document-writing document-written";
-    element.textContent = this.text;
-    return element;
+    return h("span", { class: "document-writing document-written" }, this.text);
   }
 
   /** @param {Written} other */
@@ -265,10 +263,7 @@ class Written extends WidgetType {
 
 class Caret extends WidgetType {
   toDOM() {
-    const element = document.createElement("span");
-    element.className = "document-caret";
-    element.setAttribute("aria-hidden", "true");
-    return element;
+    return h("span", { class: "document-caret", "aria-hidden": "true" });
   }
 
   eq() {
@@ -326,7 +321,7 @@ function outsideOfWriting(transaction) {
 
 /** The `\r` of a line end is not seen; of other control characters CodeMirror shows a sign. @param {number} code @returns {any} */
 function specialChar(code) {
-  return code === 13 ? document.createElement("span") : null;
+  return code === 13 ? h("span") : null;
 }
 
 /**

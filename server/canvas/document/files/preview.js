@@ -1,6 +1,7 @@
 // @ts-check
 /** What is no text: images, files, data; and HTML and SVG as they look. Nothing here runs scripts of an artifact. */
 
+import { button } from "../../controls.js";
 import { h } from "../../dom.js";
 import { icon } from "../../icons.js";
 import { frameDocument } from "../../policy.js";
@@ -40,13 +41,16 @@ export function htmlPreview(html, name) {
 
 /** An SVG as an image, in which nothing runs and nothing is loaded. @param {string} svg @param {string} name */
 export function svgPreview(svg, name) {
-  return imageView(new Blob([svg], { type: "image/svg+xml" }), name);
+  return imageView(svgBlob(svg), name);
 }
+
+/** @param {string} svg */
+const svgBlob = (svg) => new Blob([svg], { type: "image/svg+xml" });
 
 /** What a document of the conversation looks like as a picture; null if it is none. @param {ArtifactView} artifact @param {string} file  of its files */
 export function pictureOf({ name, text, mediaType, others }, file) {
   if (text !== null) {
-    return /\.svg$/i.test(name) || mediaType === "image/svg+xml" ? new Blob([text], { type: "image/svg+xml" }) : null;
+    return /\.svg$/i.test(name) || mediaType === "image/svg+xml" ? svgBlob(text) : null;
   }
   const pictures = others.filter((part) => "raw" in part && IMAGE.test(part.mediaType ?? ""));
   const part = /** @type {FilePart|undefined} */ (pictures.find((each) => "filename" in each && each.filename === file) ?? pictures[0]);
@@ -78,7 +82,7 @@ function fileLink(name, mediaType, content) {
   const label = h("bdi", { class: "document-file-name" }, plainName(name));
   if (typeof content !== "string") {
     const save = () => download(content, name);
-    return h("button", { type: "button", class: "document-file", onclick: save }, icon("download"), label, about);
+    return button([label, about], save, { sign: "download", class: "document-file" });
   }
   return linkAddress(content)
     ? h("a", { class: "document-file", href: content, target: "_blank", rel: "noopener noreferrer" }, icon("open"), label, about)
@@ -110,12 +114,15 @@ function dataView(data) {
 
 /** An array of flat objects is a table. @param {any} data */
 function isTable(data) {
-  const isRow = (/** @type {any} */ row) => isObject(row) && Object.values(row).every((value) => typeof value !== "object" || value === null);
+  const isRow = (/** @type {any} */ row) => isObject(row) && Object.values(row).every(isScalar);
   return Array.isArray(data) && data.length > 0 && data.every(isRow);
 }
 
 /** @param {any} value */
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isScalar = (value) => typeof value !== "object" || value === null;
+
+/** @param {any} value */
+const isObject = (value) => !isScalar(value) && !Array.isArray(value);
 
 /** @param {Record<string, any>[]} rows */
 function table(rows) {
@@ -130,19 +137,22 @@ function table(rows) {
 
 /** @param {any} value @returns {HTMLElement} */
 function tree(value) {
-  if (typeof value !== "object" || value === null) {
-    return h("p", { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value));
+  if (isScalar(value)) {
+    return scalar("p", value);
   }
   const list = h("ul", { class: "document-tree" });
   appendSome(list, Object.entries(value), ([name, member]) => h("li", {}, branch(name, member)));
   return list;
 }
 
+/** @param {"p"|"span"} tag @param {any} value */
+const scalar = (tag, value) => h(tag, { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value));
+
 /** What is nested is made when it is opened. @param {string} name @param {any} value */
 function branch(name, value) {
   const key = h("span", { class: "document-key" }, name);
-  if (typeof value !== "object" || value === null) {
-    return [key, h("span", { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value))];
+  if (isScalar(value)) {
+    return [key, scalar("span", value)];
   }
   const count = Object.keys(value).length;
   const many = formatCount(count, Array.isArray(value) ? "item" : "field");
@@ -164,8 +174,8 @@ function appendSome(list, members, element, from = 0) {
   const rest = members.length - from - AT_ONCE;
   if (rest > 0) {
     const tag = list.tagName === "UL" ? "li" : "tr";
-    const more = h("button", { type: "button", class: "link-button", onclick: () => (row.remove(), appendSome(list, members, element, from + AT_ONCE)) });
-    more.textContent = say(TEXT.showNext, { next: Math.min(rest, AT_ONCE), rest });
+    const words = say(TEXT.showNext, { next: Math.min(rest, AT_ONCE), rest });
+    const more = button(words, () => (row.remove(), appendSome(list, members, element, from + AT_ONCE)), { class: "link-button" });
     const row = h(tag, {}, tag === "li" ? more : h("td", { colSpan: 99 }, more));
     list.append(row);
   }
