@@ -87,7 +87,7 @@ export function createEventList(log, copy) {
 function rowOf(entry, copy) {
   const { type, block, place, summary } = lineOf(entry);
   const cell = (/** @type {string} */ name, /** @type {string} */ text, /** @type {string} */ title = "") =>
-    h("span", { class: `developer-cell developer-${name}`, title: title || null }, text);
+    h("span", { class: `truncate developer-${name}`, title: title || null }, text);
   const time = entry.kind === "request" ? new Date(entry.at).toLocaleTimeString("en-GB") : `+${duration(entry.since)}`;
   const details = h(
     "details",

@@ -41,7 +41,7 @@ export function createVersions(app, { isUnsaved, save }) {
   const controls = h("div", { class: "version-controls" }, undo, redo, toggle);
 
   const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": TEXT.version, oninput: () => show(Number(slider.value)) });
-  const facts = h("p", { class: "version-facts", dir: "auto" });
+  const facts = h("p", { class: "version-facts truncate", dir: "auto" });
   const actions = h("div", { class: "version-actions" });
   const list = h("ol", { class: "version-list", "aria-label": TEXT.versions });
   const panel = h(
@@ -147,7 +147,7 @@ export function createVersions(app, { isUnsaved, save }) {
     const shown = version.number === shownNumber();
     const cells = [
       h("span", { class: "version-number" }, version.number),
-      h("bdi", { class: "version-request" }, requestOf(version)),
+      h("bdi", { class: "truncate" }, requestOf(version)),
       h("span", { class: "version-author" }, authorOf(version), version.current && ` · ${TEXT.current}`),
       h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
     ];
