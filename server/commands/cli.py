@@ -13,7 +13,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -391,42 +391,41 @@ def _models() -> int:
     return asyncio.run(models_command(os.environ, sys.stdout or io.StringIO()))
 
 
-def _db(action: str, dry_run: bool = False, force: bool = False, **values: Any) -> int:
+def _run_on_database(command: Coroutine[Any, Any, int]) -> int:
     import asyncio
 
     from a2a_canvas.server.backend.open_database import DatabaseError
-    from a2a_canvas.server.commands.database_command import database_command
     from a2a_canvas.server.settings.settings import SettingsError
 
     try:
-        # Python has no standard output if the shell has closed it (`>&-`).
-        return asyncio.run(database_command(action, values, sys.stdout or io.StringIO(), dry_run=dry_run, force=force))
+        return asyncio.run(command)
     except (SettingsError, DatabaseError) as error:
         return print_error(str(error))
+
+
+def _db(action: str, dry_run: bool = False, force: bool = False, **values: Any) -> int:
+    from a2a_canvas.server.commands.database_command import database_command
+
+    # Python has no standard output if the shell has closed it (`>&-`).
+    out = sys.stdout or io.StringIO()
+    return _run_on_database(database_command(action, values, out, dry_run=dry_run, force=force))
 
 
 def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **values: Any) -> int:
-    import asyncio
-
-    from a2a_canvas.server.backend.open_database import DatabaseError
     from a2a_canvas.server.commands.key_command import end_key, end_sessions, make_key, show_keys
-    from a2a_canvas.server.settings.settings import SettingsError
 
     out, called = sys.stdout or io.StringIO(), program(sys.argv[0])
-    try:
-        match action:
-            case "new":
-                remarks = sys.stderr or io.StringIO()
-                made = make_key(name, user, values, out, remarks, stored=not no_store, program=called)
-                return asyncio.run(made)
-            case "list":
-                return asyncio.run(show_keys(values, out, called))
-            case "revoke":
-                return asyncio.run(end_key(name, values, out, called))
-            case _:
-                return asyncio.run(end_sessions(name, values, out))
-    except (SettingsError, DatabaseError) as error:
-        return print_error(str(error))
+    match action:
+        case "new":
+            remarks = sys.stderr or io.StringIO()
+            made = make_key(name, user, values, out, remarks, stored=not no_store, program=called)
+            return _run_on_database(made)
+        case "list":
+            return _run_on_database(show_keys(values, out, called))
+        case "revoke":
+            return _run_on_database(end_key(name, values, out, called))
+        case _:
+            return _run_on_database(end_sessions(name, values, out))
 
 
 def _verify_card(url: str, key: Path | None) -> int:
@@ -440,18 +439,12 @@ def _verify_card(url: str, key: Path | None) -> int:
 
 
 def _usage(user: str | None, days: int, as_json: bool, **values: Any) -> int:
-    import asyncio
     from datetime import UTC, datetime
 
-    from a2a_canvas.server.backend.open_database import DatabaseError
     from a2a_canvas.server.commands.usage_command import show_usage
-    from a2a_canvas.server.settings.settings import SettingsError
 
-    try:
-        out, now = sys.stdout or io.StringIO(), datetime.now(UTC)
-        return asyncio.run(show_usage(values, out, now, days=days, user=user, as_json=as_json))
-    except (SettingsError, DatabaseError) as error:
-        return print_error(str(error))
+    out, now = sys.stdout or io.StringIO(), datetime.now(UTC)
+    return _run_on_database(show_usage(values, out, now, days=days, user=user, as_json=as_json))
 
 
 def _completion(shell: str) -> int:

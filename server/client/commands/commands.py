@@ -42,6 +42,9 @@ _LAST = option(
 )
 _STEP = option("--step", is_flag=True, help="move by one version only")
 _SHARED = click.Argument(["context"], type=value_type(non_empty), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
+_SHARED_OR_LAST = click.Argument(
+    ["context"], type=value_type(non_empty), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+)
 _ID = "The first characters of an id are enough."
 _NAME = "Artifacts and conversations can be given by id, by name, or by the first characters of either."
 
@@ -76,13 +79,7 @@ def command_forms() -> dict[str, CommandForm]:
         "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
         "share": client_command(
             "shares:share",
-            click.Argument(
-                ["context"],
-                type=value_type(non_empty),
-                required=False,
-                metavar="CONTEXT",
-                shell_complete=_KNOWN_CONTEXT,
-            ),
+            _SHARED_OR_LAST,
             option("--with", "user", metavar="USER", type=value_type(non_empty), help="share with this user"),
             option("--link", is_flag=True, help="create a link for anyone who has it, and print it"),
             option(
@@ -103,13 +100,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "shares": client_command(
             "shares:shares",
-            click.Argument(
-                ["context"],
-                type=value_type(non_empty),
-                required=False,
-                metavar="CONTEXT",
-                shell_complete=_KNOWN_CONTEXT,
-            ),
+            _SHARED_OR_LAST,
             more=f"{_ID} Without CONTEXT, lists the shares of the last conversation.",
             examples=("shares 7c8d", "shares --json"),
         ),

@@ -55,12 +55,8 @@ async def _here(values: Mapping[str, Any], model_call: bool) -> AsyncIterator[Fi
         yield failure("settings", str(error))
         return
     yield ok("settings", f"The settings are valid; the database is {without_password(settings.database)}.")
-    async for finding in check_model(settings, call=model_call):
-        yield finding
-    async for finding in check_database(settings):
-        yield finding
-    async for finding in check_issuer(settings):
-        yield finding
-    async for finding in check_ports(settings):
-        yield finding
+    of_model = check_model(settings, call=model_call)
+    for findings in (of_model, check_database(settings), check_issuer(settings), check_ports(settings)):
+        async for finding in findings:
+            yield finding
     yield check_open_files(settings)
