@@ -15,7 +15,6 @@ gets a report of the changes. An append needs no such check.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -25,6 +24,7 @@ from pydantic import BeforeValidator, Field
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.models import AppliedChange, Kind, Part, Ref, text_part
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
+from a2a_canvas.tools.json_values import value_of_json
 from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
 from a2a_canvas.tools.streaming import InputHead, StreamingCall
 from a2a_canvas.tools.tool import StrictInput, Tool, Workspace
@@ -56,10 +56,7 @@ def _bool_of_string(value: object) -> object:
 
 def _from_text(value: object) -> object:
     """Some models write an object or a list as JSON in a string. A string that is not JSON is rejected as a string."""
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
+    return value_of_json(value, value) if isinstance(value, str) else value
 
 
 Bool = Annotated[bool, BeforeValidator(_bool_of_string)]

@@ -1,9 +1,10 @@
-"""Values that are stored as JSON, and what is wrong with one, by the key of the place. Pure."""
+"""Values to JSON and back, and what is wrong with one, by the key of the place. Pure."""
 
 from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 MAX_LEVELS = 100
 """Levels of nesting; Python's JSON encoder and decoder recurse."""
@@ -24,6 +25,14 @@ def json_text(value: object, name: str) -> str:
     """
     _check(value, name, MAX_LEVELS)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def value_of_json(text: str, otherwise: Any = None) -> Any:
+    """The value of a JSON text that others wrote; `otherwise` if it is not JSON, or nests too deeply."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return otherwise
 
 
 def _check(value: object, place: str, levels: int) -> None:

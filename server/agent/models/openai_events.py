@@ -24,6 +24,7 @@ from typing import Final, Literal
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.models.unchecked_json import Json, number_of, object_of, text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
+from a2a_canvas.tools.json_values import value_of_json
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +53,7 @@ class _Call:
     def complete(self) -> bool:
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
-        try:
-            return isinstance(json.loads("".join(self.pieces)), dict)
-        except (ValueError, RecursionError):
-            return False
+        return isinstance(value_of_json("".join(self.pieces)), dict)
 
 
 class ChunkMapper:

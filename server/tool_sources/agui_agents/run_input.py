@@ -15,6 +15,7 @@ from typing import Any
 from a2a_canvas.server.agent.loops.conversation import Message
 from a2a_canvas.server.tool_sources.agui_agents.run_mapping import Interrupt
 from a2a_canvas.tools.functions.results import File
+from a2a_canvas.tools.json_values import value_of_json
 
 Json = dict[str, Any]
 
@@ -110,11 +111,7 @@ def payload(schema: Mapping[str, Any], answer: str) -> Any:
 
 
 def _object(schema: Mapping[str, Any], answer: str) -> Any:
-    try:
-        given = json.loads(answer)
-    except (ValueError, RecursionError):
-        given = None
-    if isinstance(given, dict):
+    if isinstance(given := value_of_json(answer), dict):
         return given
     properties = {name: each for name, each in schema.get("properties", {}).items() if isinstance(each, dict)}
     required = [name for name in schema.get("required", ()) if name in properties] or list(properties)[:1]

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from a2a_canvas.tools.json_values import value_of_json
+
 Value = str | int | float | bool | list[str] | None
 
 
@@ -140,7 +142,7 @@ def _values(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str]
     names = {
         spelling.lower(): name for name, field in properties.items() for spelling in (name, str(field.get("title")))
     }
-    whole = _json(text)
+    whole = value_of_json(text)
     if isinstance(whole, dict) and all(key.lower() in names for key in whole):
         return {names[key.lower()]: value for key, value in whole.items() if value is not None}
     lines = _lines(text, names)
@@ -169,13 +171,6 @@ def _lines(text: str, names: Mapping[str, str]) -> dict[str, object]:
         elif line.strip():
             return {}
     return values
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _read(name: str, field: Mapping[str, Any], value: object) -> Value:

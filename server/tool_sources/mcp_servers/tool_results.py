@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from a2a_canvas.tools.functions.results import File, ToolError
+from a2a_canvas.tools.json_values import value_of_json
 
 Part = str | File
 
@@ -110,7 +111,7 @@ def name_of(uri: str) -> str:
 def _missing_from_content(structured: Any, content: Sequence[Mapping[str, Any]]) -> Any:
     """The part of `structuredContent` that the content lacks; None if it lacks nothing."""
     texts = [block["text"] for block in content if isinstance(block.get("text"), str)]
-    values = [_parse_json(text) for text in texts]
+    values = [value_of_json(text, text) for text in texts]
     said = [*texts, *values, *((texts, values) if texts else ())]
     if structured in said or _unwrap_single(structured) in said:
         return None
@@ -145,10 +146,3 @@ def _is_same(one: Any, block: Any) -> bool:
     if one == block or not (isinstance(one, dict) and isinstance(block, dict)):
         return bool(one == block)
     return any(isinstance(one.get(key), str) and one[key] == block.get(key) for key in ("data", "blob"))
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

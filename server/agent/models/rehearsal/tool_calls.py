@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
 
+from a2a_canvas.tools.json_values import value_of_json
+
 MAX_EXAMPLES = 5
 
 _CALL = re.compile(r"\W*(?:please\s+)?call\s+(?P<name>[\w-]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
@@ -102,7 +104,4 @@ def _input(rest: str, tool: ScriptableTool) -> Mapping[str, Any] | None:
 def _value(text: str, schema: Mapping[str, Any]) -> Any:
     if schema.get("type") == "string":
         return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    return value_of_json(text, text)

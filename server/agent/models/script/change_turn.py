@@ -12,7 +12,6 @@ Rule 4: an impossible change is reported in one sentence, and nothing is changed
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from a2a_canvas.server.agent.models.script.text_transforms import (
 )
 from a2a_canvas.server.agent.text.file_language import language_of
 from a2a_canvas.store.text.spans import Span, splice
+from a2a_canvas.tools.json_values import value_of_json
 
 Block = ModelText | ToolUse
 JsonObject = Mapping[str, Any]
@@ -57,10 +57,7 @@ class _Step:
 
     @property
     def value(self) -> Any:
-        try:
-            return json.loads(self.content)
-        except (ValueError, RecursionError):
-            return None
+        return value_of_json(self.content)
 
 
 def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMessage]) -> tuple[Block, ...]:
