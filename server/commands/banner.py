@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import fill
-from typing import Final, Protocol
+from typing import Final
 
 import httpx
 
@@ -18,7 +18,7 @@ from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
 from a2a_canvas.server.agent.model import NO_MODEL
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
-from a2a_canvas.server.agent.models.rehearsal.tool_calls import ScriptableTool, example
+from a2a_canvas.server.agent.models.rehearsal.tool_calls import example
 from a2a_canvas.server.backend.open_database import place_of
 from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
@@ -26,6 +26,7 @@ from a2a_canvas.server.settings.agent_folder import AGENT_FILE
 from a2a_canvas.server.settings.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority
 from a2a_canvas.server.wire import TOKEN_VARIABLE
+from a2a_canvas.tools.functions.function_tool import ToolSource
 
 DEFAULT_PORT: Final = 8000
 """The port that the client takes without `--url`."""
@@ -53,21 +54,12 @@ def _format_count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-class NamedTools(Protocol):
-    """The name and the tools of a source."""
-
-    @property
-    def name(self) -> str: ...
-
-    def tools(self) -> Sequence[ScriptableTool]: ...
-
-
 def banner(
     settings: Settings,
     model: str,
     count: DataCount | None,
     program: str,
-    sources: Sequence[NamedTools] = (),
+    sources: Sequence[ToolSource] = (),
     loop: str = "",
 ) -> Iterator[str]:
     """The lines for the operator.
@@ -120,7 +112,7 @@ def _credentials(settings: Settings, keys: KeyCount, program: str) -> Iterator[s
         yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
 
 
-def _own_tools(settings: Settings, sources: Sequence[NamedTools]) -> Iterator[str]:
+def _own_tools(settings: Settings, sources: Sequence[ToolSource]) -> Iterator[str]:
     """The agent's own tools."""
     if settings.instructions:
         yield f"Its instructions: {settings.instructions}"
@@ -128,7 +120,7 @@ def _own_tools(settings: Settings, sources: Sequence[NamedTools]) -> Iterator[st
         yield f"Tools from {source.name}: {', '.join(tool.name for tool in source.tools()) or 'none, as yet'}"
 
 
-def _rehearsal(settings: Settings, sources: Sequence[NamedTools], program: str) -> Iterator[str]:
+def _rehearsal(settings: Settings, sources: Sequence[ToolSource], program: str) -> Iterator[str]:
     """What the rehearsal model can do with the agent."""
     if tools := next((tools for source in sources if (tools := source.tools())), ()):
         how = f"{program} send {example(tools[-1])}{_url_option(settings)}"

@@ -56,11 +56,6 @@ class SeenTask:
     asked: tuple[AskedCall, ...] = ()
 
     @property
-    def over(self) -> bool:
-        """Whether the task has ended or waits for the user."""
-        return self.answered or self.state in OVER
-
-    @property
     def where(self) -> str:
         """The ids in parentheses, to append to a sentence; empty until the server has named a task."""
         ids = [f"{word} {value}" for word, value in (("task", self.task_id), ("context", self.context_id)) if value]

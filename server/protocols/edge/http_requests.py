@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from a2a.server.context import ServerCallContext
 from starlette.convertors import Convertor, register_url_convertor
@@ -21,7 +21,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
-from a2a_canvas.server.tasks.journal.cursors import Check
+from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 CALLER = "a2a_canvas.caller"
@@ -29,12 +30,6 @@ CALLER = "a2a_canvas.caller"
 
 STREAM_CHECK: Final = "a2a_canvas.stream_check"
 """Key of the `Check` in the same two places; it is missing if the credential cannot end."""
-
-
-class CheckedSubscription(Protocol):
-    """A subscription that ends with the error that a check raises."""
-
-    def guard(self, check: Check) -> None: ...
 
 
 def caller_of(request: Request) -> Caller:
@@ -53,7 +48,7 @@ def caller_of_call(context: ServerCallContext) -> Caller:
     return caller_in(context.state)
 
 
-def end_with_credential(following: CheckedSubscription, state: Mapping[str, Any]) -> None:
+def end_with_credential(following: TaskSubscription | ContextSubscription, state: Mapping[str, Any]) -> None:
     """End a stream when the credential of its request expires or is revoked.
 
     Args:

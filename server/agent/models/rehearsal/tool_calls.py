@@ -11,25 +11,19 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
+from a2a_canvas.server.agent.model import ToolSpec
+from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.json_values import value_of_json
+
+CallableTool = ToolSpec | AnyTool
 
 MAX_EXAMPLES = 5
 
 _CALL = re.compile(r"\W*(?:please\s+)?call\s+(?P<name>[\w-]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 
 _PAIR = re.compile(r"([\w-]+)=(.*?)(?=\s+[\w-]+=|\s*$)", re.DOTALL)
-
-
-class ScriptableTool(Protocol):
-    """What is needed to call a tool."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def input_schema(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +35,12 @@ class RequestedCall:
         instead: a correct form of the request, if `input` is None.
     """
 
-    tool: ScriptableTool
+    tool: CallableTool
     input: Mapping[str, Any] | None
     instead: str = ""
 
 
-def parse_call(text: str, tools: Iterable[ScriptableTool]) -> RequestedCall | None:
+def parse_call(text: str, tools: Iterable[CallableTool]) -> RequestedCall | None:
     """The call requested by a message; None if it names none of these tools."""
     found = _CALL.fullmatch(text.strip())
     tool = next((each for each in tools if found and each.name == found["name"]), None)
@@ -57,25 +51,25 @@ def parse_call(text: str, tools: Iterable[ScriptableTool]) -> RequestedCall | No
     return RequestedCall(tool, given, "" if given is not None else _corrected_call(rest, tool))
 
 
-def no_such_tool(text: str, tools: Iterable[ScriptableTool]) -> str:
+def no_such_tool(text: str, tools: Iterable[CallableTool]) -> str:
     """The reply to a message with a misspelt tool name; empty if none is close."""
     found = _CALL.fullmatch(text.strip())
     near = get_close_matches(found["name"], [tool.name for tool in tools], n=1) if found else []
     return f"There is no tool {found['name']}; did you mean {near[0]}?" if found and near else ""
 
 
-def examples(tools: Iterable[ScriptableTool]) -> str:
+def examples(tools: Iterable[CallableTool]) -> str:
     """Examples of requests for these tools, as a list in a sentence."""
     shown = [f"“{example(tool)}”" for tool in tools]
     return ", ".join(shown[:MAX_EXAMPLES]) + ("…" if len(shown) > MAX_EXAMPLES else "")
 
 
-def example(tool: ScriptableTool) -> str:
+def example(tool: CallableTool) -> str:
     """An example of a request for this tool."""
     return " ".join(["call", tool.name, *(f"{name}=…" for name in tool.input_schema.get("required", ()))])
 
 
-def _corrected_call(rest: str, tool: ScriptableTool) -> str:
+def _corrected_call(rest: str, tool: CallableTool) -> str:
     """A correct form of a request. A shell removes the quotes around a value with blanks."""
     if not re.match(r"[\w-]+=", rest):
         return f"“{example(tool)}”, or with a JSON object."
@@ -88,7 +82,7 @@ def _quote(text: str) -> str:
     return plain if re.fullmatch(r"[\w.,:/@+-]+", plain) else f'"{plain}"'
 
 
-def _input(rest: str, tool: ScriptableTool) -> Mapping[str, Any] | None:
+def _input(rest: str, tool: CallableTool) -> Mapping[str, Any] | None:
     try:
         if rest.startswith("{"):
             given = json.loads(rest)

@@ -25,7 +25,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import (
-    ToolDescription,
     declare_edits_off,
     declare_quick_actions,
     fill_card,
@@ -37,6 +36,7 @@ from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modif
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.wire import REST_PREFIX
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 CACHE_SECONDS = 300
 """Seconds for which a client may cache the card."""
@@ -77,7 +77,7 @@ class LoadedCard:
     content: pb.AgentCard
     names_skills: bool
 
-    def with_tools(self, tools: Sequence[ToolDescription]) -> pb.AgentCard:
+    def with_tools(self, tools: Sequence[AnyTool]) -> pb.AgentCard:
         """The card of a server with these tools."""
         return self.content if self.names_skills else with_tools(self.content, tools)
 
@@ -142,12 +142,12 @@ class CurrentCard:
     def __init__(
         self,
         loaded: LoadedCard,
-        tools: Callable[[], Sequence[ToolDescription]] = tuple,
+        tools: Callable[[], Sequence[AnyTool]] = tuple,
         security: Callable[[], Awaitable[Security]] | None = None,
         sign: Callable[[pb.AgentCard], pb.AgentCard] | None = None,
     ) -> None:
         self._loaded, self._tools, self._security, self._sign = loaded, tools, security, sign
-        self._made_of: tuple[Sequence[ToolDescription], Security] | None = None
+        self._made_of: tuple[Sequence[AnyTool], Security] | None = None
         self._needed = Security()
         self._card = loaded.content
 

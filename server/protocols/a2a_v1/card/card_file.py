@@ -14,12 +14,13 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 Fields = Mapping[str, Any]
 
@@ -43,16 +44,6 @@ PLACEHOLDERS: Fields = {
     "skills": [],
 }
 """Values for the fields that A2A 0.3 requires and a card may leave out here."""
-
-
-class ToolDescription(Protocol):
-    """What a card says about a tool."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
 
 
 class CardError(Exception):
@@ -135,7 +126,7 @@ def is_off(card: pb.AgentCard, capability: str) -> bool:
     return card.capabilities.HasField(capability) and not getattr(card.capabilities, capability)
 
 
-def with_tools(card: pb.AgentCard, tools: Iterable[ToolDescription]) -> pb.AgentCard:
+def with_tools(card: pb.AgentCard, tools: Iterable[AnyTool]) -> pb.AgentCard:
     """The card with a skill for each tool, in front of its own."""
     made = pb.AgentCard()
     made.CopyFrom(card)
@@ -144,7 +135,7 @@ def with_tools(card: pb.AgentCard, tools: Iterable[ToolDescription]) -> pb.Agent
     return made
 
 
-def _skill_of(tool: ToolDescription, card: pb.AgentCard) -> pb.AgentSkill:
+def _skill_of(tool: AnyTool, card: pb.AgentCard) -> pb.AgentSkill:
     server, _, of_server = tool.name.partition("__")  # of a tool of an MCP server
     words = re.sub(r"[_\W]+", " ", of_server or tool.name).strip()
     summary = " ".join(tool.description.strip().partition("\n\n")[0].split())

@@ -9,32 +9,22 @@ Rule 3: extensions are activated for a request; a notification has none.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from a2a.types import a2a_pb2 as pb
 from pydantic_core import to_json
 
-from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import event_json, to_legacy
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, TaskProjection, to_task
 from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.push.outbox import Delivery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
-
-
-class Tasks(Protocol):
-    """What notifications need of the runtime."""
-
-    async def check_readable(self, task_id: str, caller: Caller) -> None: ...
-
-    async def get(self, task_id: str, caller: Caller) -> TaskRecord: ...
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 
 class PushPayloads:
     """Writes bodies."""
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: Runtime) -> None:
         self._tasks = tasks
 
     async def __call__(self, delivery: Delivery) -> bytes:

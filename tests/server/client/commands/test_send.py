@@ -655,7 +655,7 @@ def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) 
     seen = SeenTask()
     for response in responses:
         seen = fold(seen, response)
-        assert (seen.task_id, seen.context_id, seen.over) == ("t1", "c1", False)
+        assert (seen.task_id, seen.context_id) == ("t1", "c1")
     has_artifact = any(response.HasField("artifact_update") for response in responses)
     assert seen.artifacts == ((("r1", "report.md"),) if has_artifact else ())
 

@@ -14,9 +14,10 @@ from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.card.card import Addresses, CurrentCard, LoadedCard, card_route, load_card
-from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError, ToolDescription
+from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
 from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 CARD = Path(__file__).parents[5] / "agent_card.json"
 HERE = Addresses.from_settings("https://agent.example.com", None)
@@ -372,7 +373,7 @@ class Changing:
     """A server whose tools change, at a time that goes on when a test says so."""
 
     def __init__(self, card: LoadedCard) -> None:
-        self.tools: Sequence[ToolDescription] = []
+        self.tools: Sequence[AnyTool] = []
         self.time = MODIFIED
         self.app = Starlette(routes=[card_route(CurrentCard(card, lambda: list(self.tools)), lambda: self.time)])
 
