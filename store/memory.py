@@ -17,7 +17,6 @@ class InMemoryArtifactStore:
 
     Args:
         limits: limits of one artifact.
-        now: the clock.
     """
 
     def __init__(self, limits: Limits | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:

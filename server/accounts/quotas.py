@@ -166,7 +166,6 @@ class Meter:
     """Counts what users use, and refuses what is more than they may.
 
     Args:
-        now: the clock.
         of_user: how much each user may use.
         of_all: how much all together may. Its turns are `Admission`'s matter.
         adopter: the user who has the contexts of anonymous callers, too; empty for none.

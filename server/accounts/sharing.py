@@ -218,11 +218,7 @@ def _about(context: str, share_id: str, caller: Caller, **fields: str) -> dict[s
 
 
 class InMemoryShares:
-    """`Shares` in a dictionary, by their ids.
-
-    Args:
-        now: the clock.
-    """
+    """`Shares` in a dictionary, by their ids."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now

@@ -24,9 +24,6 @@ async def database_command(
         values: the options of the command line, as `load` takes them.
         force: upgrade even while servers use the database.
 
-    Returns:
-        The exit code.
-
     Raises:
         SettingsError: an option or a variable is wrong.
         DatabaseError: the database cannot be opened, reached or used.

@@ -54,9 +54,6 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
         folder: of the agent.
         arguments: of `serve`, as typed.
 
-    Returns:
-        The exit code.
-
     Raises:
         OSError: a port is not free at the first start.
     """

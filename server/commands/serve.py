@@ -61,9 +61,6 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         values: the options of the command line, as `load` takes them.
         program: how the user calls this program.
 
-    Returns:
-        The exit code.
-
     Raises:
         OSError: a port is not free.
         One of `REFUSALS`.

@@ -30,9 +30,6 @@ async def show_usage(
         values: the options of the command line, as `load` takes them.
         user: only this one; all if None.
 
-    Returns:
-        The exit code.
-
     Raises:
         SettingsError: an option or a variable is wrong.
         DatabaseError: the database cannot be opened, reached or used.

@@ -49,8 +49,6 @@ class PushDelivery:
 
     Args:
         render: writes bodies.
-        now: the clock.
-        metrics: count attempts.
         chance: gives a number from 0 to 1.
     """
 

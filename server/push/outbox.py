@@ -120,11 +120,7 @@ class _Queue:
 
 
 class InMemoryPush:
-    """`PushConfigs` and `Outbox` in a dictionary.
-
-    Args:
-        now: the clock.
-    """
+    """`PushConfigs` and `Outbox` in a dictionary."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now

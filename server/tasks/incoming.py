@@ -81,11 +81,7 @@ def _content(incoming: Incoming) -> str:
 
 
 class RecentMessages:
-    """Stores in memory which task each message went to, by deduplication key.
-
-    Args:
-        now: the clock.
-    """
+    """Stores in memory which task each message went to, by deduplication key."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now

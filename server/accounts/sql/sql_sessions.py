@@ -35,7 +35,6 @@ class SqlEndedSessions:
     """`EndedSessions` of a table.
 
     Args:
-        now: the clock.
         clock: seconds, for the age of what is in memory.
     """
 

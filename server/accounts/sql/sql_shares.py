@@ -55,7 +55,6 @@ class SqlShares:
 
     Args:
         lock_context: keeps a context from being removed in a transaction; False if there is none.
-        now: the clock.
         clock: seconds, for the age of what is in memory.
     """
 

@@ -37,9 +37,6 @@ async def doctor_command(
         token: sent as a client would.
         model_call: whether the model is called.
         json: write one JSON object.
-
-    Returns:
-        The exit code.
     """
     findings = [each async for each in _here(values, model_call)]
     if url:

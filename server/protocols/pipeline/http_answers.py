@@ -24,11 +24,7 @@ CREDENTIAL_HEADERS = "Authorization, Cookie"
 
 
 class Answers:
-    """ASGI middleware, the outermost one.
-
-    Args:
-        metrics: count the answers.
-    """
+    """ASGI middleware, the outermost one."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics | None = None) -> None:
         self._app = app

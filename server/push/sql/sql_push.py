@@ -44,11 +44,7 @@ _OUTBOX_KEY = (push_outbox.c.context_id, push_outbox.c.task_id, push_outbox.c.co
 
 
 class SqlPush:
-    """`PushConfigs` and `Outbox` in a database.
-
-    Args:
-        now: the clock.
-    """
+    """`PushConfigs` and `Outbox` in a database."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database

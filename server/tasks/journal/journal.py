@@ -250,7 +250,6 @@ class InMemoryJournal:
     """A `Journal` in dictionaries.
 
     Args:
-        now: the clock.
         push: gets the entries that notifications report; None for none.
     """
 

@@ -132,7 +132,6 @@ class TurnHandle:
         lasts: it runs a function that no server can continue where it is.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
-        metrics: counts what it does.
     """
 
     began: datetime

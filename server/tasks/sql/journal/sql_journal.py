@@ -77,7 +77,6 @@ class SqlJournal:
     Args:
         versions: the contents of versions.
         outbox: writes what is to be delivered.
-        now: the clock.
         wake_push: called when there may be push notifications to deliver.
     """
 

@@ -74,7 +74,6 @@ class Takeover:
 
     Args:
         versions: the contents of versions.
-        now: the clock.
     """
 
     def __init__(
