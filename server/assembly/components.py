@@ -97,6 +97,16 @@ def make_components(engine: Engine) -> Components:
     card = CurrentCard(loaded, partial(tools_from, engine.sources), authenticator.security, sign)
     sharing = _sharing(engine)
     check = TargetCheck(AllowedTargets.parse(settings.push_allow), SystemLookup())
+    handler = A2AHandler(
+        engine.runtime,
+        loaded.content,
+        PushOperations(backend.push, check),
+        bodies.limits,
+        sharing=sharing,
+        expose_thinking=settings.expose_thinking,
+        current_card=card,
+        metrics=engine.metrics,
+    )
     return Components(
         engine,
         Startup(),
@@ -108,7 +118,7 @@ def make_components(engine: Engine) -> Components:
         key,
         card,
         sharing,
-        _handler(engine, loaded, card, PushOperations(backend.push, check), bodies.limits, sharing),
+        handler,
         PushDelivery(backend.push, PushPayloads(engine.runtime), PushSender(check), clock.now, engine.metrics),
     )
 
@@ -137,23 +147,3 @@ def _sharing(engine: Engine) -> Sharing:
     runtime, clock = engine.runtime, engine.clock
     page = engine.settings.url if engine.settings.page is not None else ""
     return Sharing(runtime.contexts.access, engine.backend.shares, clock.now, clock.new_id, page, runtime.meter)
-
-
-def _handler(
-    engine: Engine,
-    loaded: LoadedCard,
-    card: CurrentCard,
-    push: PushOperations,
-    limits: BodyLimits,
-    sharing: Sharing,
-) -> A2AHandler:
-    return A2AHandler(
-        engine.runtime,
-        loaded.content,
-        push,
-        limits,
-        sharing=sharing,
-        expose_thinking=engine.settings.expose_thinking,
-        current_card=card,
-        metrics=engine.metrics,
-    )

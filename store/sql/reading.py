@@ -72,7 +72,7 @@ def key_of(ref: Ref) -> Key:
 
 async def read_head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> ArtifactHead | None:
     """The artifact's row; None if it has none. `lock` locks it until the transaction ends."""
-    query = select(*_columns(artifacts, ArtifactHead)).where(_key_condition(artifacts, key))
+    query = select(*_columns(artifacts, ArtifactHead)).where(key_condition(artifacts, key))
     row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
     return ArtifactHead(*row) if row else None
 
@@ -107,7 +107,7 @@ async def _document(
     pruned = sum(version.pruned for version in known.document.versions) if known else None
     earlier = known if known and pruned == found.pruned else StoredDocument(Document(key[1]))
     newer = select(*_columns(versions, VersionRow)).where(
-        _key_condition(versions, key), versions.c.number > len(earlier.depths)
+        key_condition(versions, key), versions.c.number > len(earlier.depths)
     )
     rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
     pieces = await _pieces(connection, key, found)
@@ -119,7 +119,7 @@ async def _document(
 
 async def read_version_times(connection: AsyncConnection, key: Key) -> dict[int, datetime]:
     """When each version of an artifact was made, in UTC."""
-    query = select(versions.c.number, versions.c.made_at).where(_key_condition(versions, key))
+    query = select(versions.c.number, versions.c.made_at).where(key_condition(versions, key))
     # SQLite stores no time zone.
     return {number: at if at.tzinfo else at.replace(tzinfo=UTC) for number, at in await connection.execute(query)}
 
@@ -202,7 +202,7 @@ def _batches(keys: Iterable[T]) -> Iterator[list[T]]:
 async def _pieces(connection: AsyncConnection, key: Key, found: ArtifactHead) -> list[Piece]:
     if found.draft_task is None:
         return []
-    query = select(*_columns(drafts, Piece)).where(_key_condition(drafts, key)).order_by(drafts.c.seq)
+    query = select(*_columns(drafts, Piece)).where(key_condition(drafts, key)).order_by(drafts.c.seq)
     return [Piece(*row) for row in await connection.execute(query)]
 
 
@@ -211,7 +211,8 @@ def _columns(table: Table, kind: type[Any]) -> list[ColumnElement[Any]]:
     return [table.c[field.name] for field in fields(kind)]
 
 
-def _key_condition(table: Table, key: Key) -> ColumnElement[bool]:
+def key_condition(table: Table, key: Key) -> ColumnElement[bool]:
+    """The rows of an artifact."""
     return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
 
 

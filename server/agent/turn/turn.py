@@ -48,16 +48,13 @@ from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
+from a2a_canvas.tools.functions.recorded_call import do_nothing
 from a2a_canvas.tools.tool import Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED, State.AUTH_REQUIRED)
 """The endings prevented by a message that arrived during the last round (rule 4)."""
-
-
-async def _do_nothing() -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ async def run_turn(
     window_estimates: WindowEstimates | None = None,
     instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    flushed: Callable[[], Awaitable[None]] = _do_nothing,
+    flushed: Callable[[], Awaitable[None]] = do_nothing,
     find_tool: FindTool = find_no_tool,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
@@ -134,7 +131,6 @@ async def run_turn(
     Args:
         window_estimates: estimates of the model's token counts per context; updated.
         instructions: precede our own rules in the system prompt.
-        sleep: waits before a retry.
         flushed: waits until all emitted events are durable.
         find_tool: waits for a tool missing from `tools`, for a call made before a restart.
 

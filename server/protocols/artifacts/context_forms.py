@@ -10,15 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from a2a.utils.errors import InvalidParamsError
-
 from a2a_canvas.server.accounts.access import Share
 from a2a_canvas.server.protocols.artifacts.json_forms import Json
-from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
+from a2a_canvas.server.protocols.artifacts.refusals import invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
 from a2a_canvas.server.protocols.edge.share_forms import shared_json
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
-from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.wire import context_path
@@ -87,15 +84,12 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
     }
 
 
-def new_name(body: JsonValue) -> str | None:
+def new_name(body: Mapping[str, JsonValue]) -> str | None:
     """The name that the body of a PATCH gives a context, without spaces around it; None to remove the name.
 
     Raises:
-        ResourceError: the body has no name or another field, or the name is invalid.
+        ResourceError: it has no name or another field, or the name is invalid.
     """
-    if not isinstance(body, dict):
-        text = f'The body is {format_value(body)}; send one JSON object, such as {{"name": "Tide pools"}}.'
-        raise ResourceError(Refusal(InvalidParamsError, text))
     if other := next((field for field in body if field != "name"), None):
         raise invalid_value(other, "cannot be changed; send only the name of the context")
     if "name" not in body:

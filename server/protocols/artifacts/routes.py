@@ -191,10 +191,8 @@ class _ArtifactsEndpoint:
             raise ResourceError(await _no_such_artifact(context, error.artifact_id)) from None
 
     async def _rename(self, request: Request, context: Context, prefix: str) -> Response:
-        body = await json_body(request, self._limits)
-        if isinstance(body, Refusal):
-            raise ResourceError(body)
-        return _json(request, context_json(await context.rename(new_name(body)), prefix))
+        name = new_name(await self._object(request, '{"name": "Tide pools"}'))
+        return _json(request, context_json(await context.rename(name), prefix))
 
     async def _list(self, request: Request, prefix: str) -> Response:
         caller = caller_of(request)
@@ -213,20 +211,18 @@ class _ArtifactsEndpoint:
             return _json(request, shares_json(context_id, await self._sharing.shares(caller, context_id)))
         await self._sharing.check_owner(caller, context_id)  # before anything is read
         try:
-            share = share_request(await self._object(request), self._sharing.now())
+            share = share_request(await self._object(request, '{"user": "bob", "level": "read"}'), self._sharing.now())
             new = await self._sharing.share(caller, context_id, share)
         except (InvalidOperation, InvalidShare) as error:
             raise invalid_value(error.field, error.reason) from None
         return JSONResponse(new_share_json(new, self._sharing), 201, {"Cache-Control": "no-store"})
 
-    async def _object(self, request: Request) -> Mapping[str, JsonValue]:
+    async def _object(self, request: Request, example: str) -> Mapping[str, JsonValue]:
         body = await json_body(request, self._limits)
         if isinstance(body, Refusal):
             raise ResourceError(body)
         if not isinstance(body, dict):
-            text = (
-                f'The body is {format_value(body)}; send one JSON object, such as {{"user": "bob", "level": "read"}}.'
-            )
+            text = f"The body is {format_value(body)}; send one JSON object, such as {example}."
             raise ResourceError(Refusal(InvalidParamsError, text))
         return body
 

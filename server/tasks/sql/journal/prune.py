@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, exists, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, and_, exists, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.sql.sql_shares import prune_shares
@@ -45,7 +45,7 @@ from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept, kept_bytes
-from a2a_canvas.store.sql.reading import Key, VersionKey
+from a2a_canvas.store.sql.reading import Key, VersionKey, key_condition
 from a2a_canvas.store.sql.rows import ArtifactHead, content_json
 from a2a_canvas.store.sql.tables import artifacts, versions
 from a2a_canvas.store.sql.times import to_microseconds
@@ -95,7 +95,6 @@ class PruneResult:
         journals: number of tasks whose entries were deleted.
         versions: number of versions whose contents were deleted.
         tasks: number of tasks with an artifact that was one of these versions when they left it.
-        contexts: number of contexts.
         bytes: those that were kept of them (`store/sql/kept.py`).
     """
 
@@ -320,7 +319,7 @@ def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[b
 async def _read_sizes(database: Database, key: Key, before: datetime) -> dict[int, int]:
     async with database.read() as connection:
         head = await reading.read_head(connection, key) or ArtifactHead()
-        old = select(versions.c.number, VERSION_SIZE).where(_in_artifact(versions, key), _old(before, head.current))
+        old = select(versions.c.number, VERSION_SIZE).where(key_condition(versions, key), _old(before, head.current))
         return {row[0]: row[1] for row in await connection.execute(old)}
 
 
@@ -339,10 +338,10 @@ async def _strip_batch(database: Database, key: Key, before: datetime, freeze: F
             return None
         async with database.write() as connection:
             head = await reading.read_head(connection, key, lock=True)
-            unused = select(artifacts.c.current).where(_in_artifact(artifacts, key), _free())
+            unused = select(artifacts.c.current).where(key_condition(artifacts, key), _free())
             if head is None or await connection.scalar(unused) is None:
                 return None
-            old = select(versions.c.number).where(_in_artifact(versions, key), _old(before, head.current))
+            old = select(versions.c.number).where(key_condition(versions, key), _old(before, head.current))
             # The newest first: an edit of a version that is deleted was deleted before, or is kept.
             going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(BATCH_SIZE))).all()
             if not going:
@@ -351,20 +350,20 @@ async def _strip_batch(database: Database, key: Key, before: datetime, freeze: F
             sizes = await (_store_whole(connection, key, edit) if edit else _clear_contents(connection, key, going))
             # A replica that has the versions in memory sees by this that it must read them again.
             counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
-            await connection.execute(update(artifacts).where(_in_artifact(artifacts, key)).values(counts))
+            await connection.execute(update(artifacts).where(key_condition(artifacts, key)).values(counts))
             return sizes
 
 
 def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
     """A version that is kept as an edit of one that is deleted."""
     edit = versions.c.replacement.is_not(None), versions.c.parent.in_(going), versions.c.number.not_in(going)
-    return select(versions.c.number).where(_in_artifact(versions, key), *edit).limit(1)
+    return select(versions.c.number).where(key_condition(versions, key), *edit).limit(1)
 
 
 async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> dict[int, int]:
     edit = VersionKey(*key, number)
     whole = content_json((await connection.run_sync(reading.version_contents, [edit]))[edit])
-    this = _in_artifact(versions, key), versions.c.number == number
+    this = key_condition(versions, key), versions.c.number == number
     before = await connection.scalar(select(VERSION_SIZE).where(*this)) or 0
     stored = update(versions).where(*this).values(content=whole, replacement=None).returning(VERSION_SIZE)
     after = await connection.scalar(stored) or 0
@@ -373,7 +372,7 @@ async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> di
 
 
 async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> dict[int, int]:
-    these = _in_artifact(versions, key), versions.c.number.in_(going)
+    these = key_condition(versions, key), versions.c.number.in_(going)
     sizes = {row[0]: row[1] for row in await connection.execute(select(versions.c.number, VERSION_SIZE).where(*these))}
     await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
     await connection.run_sync(add_kept, {key[0]: -sum(sizes.values())})
@@ -390,7 +389,3 @@ async def _count_naming(database: Database, gone: Mapping[Key, Container[int]]) 
                 keys = [VersionKey.from_ids(context_id, each.artifact_id, each.number) for each in names_of_json(names)]
                 naming += any(key.number in gone.get(key.artifact, ()) for key in keys)
     return naming
-
-
-def _in_artifact(table: Table, key: Key) -> ColumnElement[bool]:
-    return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
