@@ -13,11 +13,7 @@ from a2a_canvas.store.models import AppliedChange, Artifact, Document, Limits, R
 
 
 class InMemoryArtifactStore:
-    """An `ArtifactStore` in a dictionary.
-
-    Args:
-        limits: limits of one artifact.
-    """
+    """An `ArtifactStore` in a dictionary."""
 
     def __init__(self, limits: Limits | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._limits = limits or Limits()

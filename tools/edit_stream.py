@@ -64,7 +64,6 @@ class EditStream:
     """An edit that is being written.
 
     Args:
-        target: the passage.
         strategy: whether the text replaces the passage or is inserted next to it.
         author: the author of the new version.
 

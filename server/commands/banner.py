@@ -65,7 +65,6 @@ def banner(
     """The lines for the operator.
 
     Args:
-        model: its name.
         count: of existing data; None if unknown.
         program: how the user calls this program.
         sources: of the agent's own tools, already started.

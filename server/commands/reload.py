@@ -51,7 +51,6 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
     """Serve until a signal arrives.
 
     Args:
-        folder: of the agent.
         arguments: of `serve`, as typed.
 
     Raises:

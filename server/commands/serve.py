@@ -156,7 +156,6 @@ class ForegroundServer(GracefulServer):
     Args:
         lines: printed as soon as it serves.
         program: how the user calls this program.
-        agent: the agent's own loop.
     """
 
     def __init__(

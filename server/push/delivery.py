@@ -48,7 +48,6 @@ class PushDelivery:
     """Delivers notifications while it runs.
 
     Args:
-        render: writes bodies.
         chance: gives a number from 0 to 1.
     """
 

@@ -67,11 +67,7 @@ class RemoteLoop:
 
 
 class LoopKeyError(ValueError):
-    """A key of the table is wrong.
-
-    Attributes:
-        key: its name.
-    """
+    """A key of the table is wrong."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)

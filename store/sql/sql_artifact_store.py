@@ -53,7 +53,6 @@ class SqlArtifactStore:
 
     Args:
         holder: this replica.
-        limits: limits of one artifact.
         shown_interval: see rule 4.
 
     Attributes:

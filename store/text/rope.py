@@ -61,11 +61,7 @@ class _ReverseEdit:
 
 
 class Rope:
-    """A frozen text with cheap appends and edits.
-
-    Args:
-        text: the initial text.
-    """
+    """A frozen text with cheap appends and edits."""
 
     __slots__ = ("__weakref__", "_body", "_edits", "_length", "_size")
 

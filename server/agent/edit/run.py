@@ -116,7 +116,6 @@ async def run_operation(
 
     Args:
         instructions: see `edit_prompt.edit_system_prompt`.
-        sleep: waits before a retry.
 
     Raises:
         asyncio.CancelledError: the artifact is unchanged; the caller emits the status.

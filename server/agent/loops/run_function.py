@@ -55,7 +55,6 @@ class AgentRequest:
     """A turn of an agent's function.
 
     Attributes:
-        turn: the turn.
         messages: of the user, as sent: those in the transcript.
         values: what is kept in the context.
         earlier: what was said in each of the earlier tasks, oldest first.

@@ -56,7 +56,6 @@ class Invocation:
     """What every command is called with.
 
     Attributes:
-        url: the server's address.
         headers: sent with every request.
         program: this program, as typed into a shell.
         json: print the server's responses as JSON.

@@ -28,7 +28,6 @@ class Questions:
     """The questions of one call.
 
     Attributes:
-        canvas: of the call.
         asked: the questions asked so far, in their order.
     """
 

@@ -14,11 +14,7 @@ from a2a_canvas.server.tool_sources.remote_agents.agent_card import may_lead
 
 
 class AgentNetwork:
-    """The addresses of one agent, and of the hosts in its card.
-
-    Args:
-        host: that of the agent.
-    """
+    """The addresses of one agent, and of the hosts in its card."""
 
     def __init__(self, host: str, lookup: Lookup) -> None:
         self._host = host

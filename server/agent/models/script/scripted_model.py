@@ -64,7 +64,6 @@ class ScriptedModel:
     """An `LLM` that follows the script at `path`.
 
     Args:
-        path: a YAML file.
         new_id: makes the id of each tool call.
         sleep: waits for a time in seconds, between deltas.
 

@@ -97,7 +97,6 @@ class A2AHandler(RequestHandler):
     """The eleven operations of A2A.
 
     Args:
-        runtime: runs the tasks.
         card: its input modes, extensions and capabilities are checked.
         push: the push configs of tasks.
         limits: the sizes that a message may have.

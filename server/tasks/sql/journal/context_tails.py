@@ -68,11 +68,7 @@ class _Tail(Log[ContextEntry]):
 
 
 class ContextTails:
-    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail.
-
-    Args:
-        versions: the contents of versions.
-    """
+    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail."""
 
     def __init__(self, database: Database, versions: VersionContents) -> None:
         self._database = database

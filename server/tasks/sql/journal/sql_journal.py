@@ -75,7 +75,6 @@ class SqlJournal:
     """A `Journal`, and a participant of the group commit. Reads raise `Unavailable` if they fail.
 
     Args:
-        versions: the contents of versions.
         outbox: writes what is to be delivered.
         wake_push: called when there may be push notifications to deliver.
     """

@@ -21,7 +21,6 @@ class TaskTails:
     """The logs of tasks, each as long as it is referenced. Reads raise `Unavailable` if they fail.
 
     Args:
-        versions: the contents of versions.
         runs_here: whether this replica runs a task: then its log is ahead of the database, and is not read.
     """
 
