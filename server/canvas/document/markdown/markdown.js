@@ -8,11 +8,11 @@ import { h } from "../../dom.js";
 import { whenIdle } from "../../loading.js";
 import { stepsTo } from "../../state/text.js";
 import { NO_BLOCKS, updateBlocks } from "./markdown_blocks.js";
-import { renderBlock } from "./markdown_html.js";
+import { renderBlock } from "./markdown_render.js";
 import { morphChildren } from "./morph.js";
 import { sanitize } from "./sanitize.js";
 
-/** @typedef {import("./markdown_html.js").RenderedBlock} RenderedBlock */
+/** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */
 
 /**
  * A block as it is shown.

@@ -13,8 +13,8 @@
 import { linesOf } from "../../state/text.js";
 
 /** @typedef {import("./markdown.js").MarkdownView} MarkdownView */
-/** @typedef {import("./markdown_html.js").RenderedBlock} RenderedBlock */
-/** @typedef {import("./markdown_html.js").Run} Run */
+/** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */
+/** @typedef {import("./markdown_render.js").Run} Run */
 /** @typedef {{start: number, end: number}} SourceRange */
 /** A rendered block and where its source starts. @typedef {{rendered: RenderedBlock, start: number}} PlacedBlock */
 /** @typedef {{start: number, end: number, text: string, lineStart: number, lineEnd: number}} Passage */
@@ -137,7 +137,7 @@ function widen(range, placed, text) {
 /**
  * The range with all of the markup whose border it crosses.
  * @param {SourceRange} range
- * @param {import("./markdown_html.js").Markup[]} markup
+ * @param {import("./markdown_render.js").Markup[]} markup
  * @returns {SourceRange}
  */
 function wholeMarkup({ start, end }, markup) {
@@ -145,7 +145,7 @@ function wholeMarkup({ start, end }, markup) {
   return crossed ? wholeMarkup({ start: Math.min(start, crossed.start), end: Math.max(end, crossed.end) }, markup) : { start, end };
 }
 
-/** @param {import("./markdown_html.js").Markup} markup @param {number} start @param {number} end */
+/** @param {import("./markdown_render.js").Markup} markup @param {number} start @param {number} end */
 function isCrossed(markup, start, end) {
   const within = markup.innerStart <= start && end <= markup.innerEnd;
   const whole = start <= markup.start && markup.end <= end;

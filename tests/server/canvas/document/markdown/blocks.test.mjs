@@ -6,7 +6,7 @@ import { documents, randomOf } from "../corpus.mjs";
 import markdownIt from "../../../../../server/canvas/vendor/markdown-it.js";
 
 const { NO_BLOCKS, splitBlocks, updateBlocks } = await import("../../../../../server/canvas/document/markdown/markdown_blocks.js");
-const { renderBlock } = await import("../../../../../server/canvas/document/markdown/markdown_html.js");
+const { renderBlock } = await import("../../../../../server/canvas/document/markdown/markdown_render.js");
 
 const all = documents().map(({ text }) => text);
 

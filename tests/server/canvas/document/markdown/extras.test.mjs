@@ -5,7 +5,7 @@ import { test } from "node:test";
 import "../page.mjs";
 
 const { splitBlocks, updateBlocks, NO_BLOCKS } = await import("../../../../../server/canvas/document/markdown/markdown_blocks.js");
-const { renderBlock } = await import("../../../../../server/canvas/document/markdown/markdown_html.js");
+const { renderBlock } = await import("../../../../../server/canvas/document/markdown/markdown_render.js");
 const { documentNamed, numberRepeats, slugOf } = await import("../../../../../server/canvas/document/markdown/links.js");
 
 /** @param {string} text */
