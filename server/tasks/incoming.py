@@ -56,7 +56,7 @@ class Incoming:
     context: ContextKey | None = None
 
     @property
-    def key(self) -> str:
+    def message_key(self) -> str:
         """The deduplication key (rule 1); empty if the message is always a new one (rule 2)."""
         known = self.owner or self.context_id or is_unique(self.message.message_id)
         return hashlib.sha256(_content(self).encode()).hexdigest() if known else ""

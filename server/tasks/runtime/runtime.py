@@ -204,15 +204,15 @@ class Runtime:
     async def _send(self, incoming: Incoming) -> TaskSubscription:
         if has_large_files(incoming.message):
             incoming = replace(incoming, message=await asyncio.to_thread(name_files, incoming.message))
-        key = incoming.key
+        message_key = incoming.message_key
         set_task(incoming.task_id, incoming.context or "")
-        async with self._locks.hold(incoming.task_id or key):
+        async with self._locks.hold(incoming.task_id or message_key):
             try:
-                joined = await self.journal.find_duplicate(key)
+                joined = await self.journal.find_duplicate(message_key)
                 if joined:
                     await self.journal.flushed(joined)
                     return await self._join(joined, incoming)
-                return await self._accept(incoming, key)
+                return await self._accept(incoming, message_key)
             except DuplicateMessage as duplicate:
                 return await self._join(duplicate.task_id, incoming)
 
@@ -241,19 +241,19 @@ class Runtime:
         except ContextNotFound:
             raise ReadOnly(OUTSIDE_LINK) from None
 
-    async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
+    async def _accept(self, incoming: Incoming, message_key: str) -> TaskSubscription:
         """Accept the message: the subscription to its task, before any work starts."""
         intent = incoming.message.intent
         await self.meter.check_bytes(incoming.owner, incoming.message.sender, incoming.size)
         if not isinstance(intent, Converse) and not incoming.changes:
             await self._check_operation(intent, incoming)
         if not incoming.task_id:
-            return await self._answer_question(incoming, key) or await self._create(incoming, key)
+            return await self._answer_question(incoming, message_key) or await self._create(incoming, message_key)
         while True:
             record = await self.journal.get(incoming.task_id)
             if record.state.terminal:
                 raise TaskFinished(incoming.task_id, record.state)
-            if subscription := await self._try_continue(record, incoming, key):
+            if subscription := await self._try_continue(record, incoming, message_key):
                 return subscription
 
     async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
@@ -265,18 +265,18 @@ class Runtime:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
         await check_operation(operation, incoming.context, self._store)
 
-    async def _answer_question(self, incoming: Incoming, key: str) -> TaskSubscription | None:
+    async def _answer_question(self, incoming: Incoming, message_key: str) -> TaskSubscription | None:
         """The only task of the context that waits for input, if it has taken the message; None if there is none that
         the sender may answer."""
         while task_id := await self._waiting_task(incoming):
-            # Nobody who holds the lock of a task waits for the lock of a key.
+            # Nobody who holds the lock of a task waits for the lock of a message key.
             async with self._locks.hold(task_id):
                 with suppress(TaskNotFound):  # it has just been removed
                     record = await self.journal.get(task_id)
                     waits = record.state.paused
                     if waits and not may_answer(record, incoming.message.sender, incoming.level):
                         return None
-                    if waits and (subscription := await self._try_continue(record, incoming, key)):
+                    if waits and (subscription := await self._try_continue(record, incoming, message_key)):
                         return subscription
             await asyncio.sleep(POLL_INTERVAL)  # another message has answered it
         return None
@@ -287,7 +287,7 @@ class Runtime:
         waiting = await self.journal.waiting_tasks(incoming.context, incoming.owner)
         return waiting[0] if len(waiting) == 1 else ""
 
-    async def _create(self, incoming: Incoming, key: str) -> TaskSubscription:
+    async def _create(self, incoming: Incoming, message_key: str) -> TaskSubscription:
         record = TaskRecord(
             task_id=self._new_id(),
             context_id=incoming.context or context_key(incoming.owner, self._new_id()),
@@ -300,33 +300,36 @@ class Runtime:
         with self._turns.reserve(record, incoming.message.sender):
             await self.journal.keep_files(record.context_id, incoming.message)
             await self._prepare(incoming, record)
-            if incoming.changes and (joined := await self.journal.find_duplicate(key)):
+            if incoming.changes and (joined := await self.journal.find_duplicate(message_key)):
                 # A replica that took the same message made the changes before it released the artifacts.
                 raise DuplicateMessage(joined)
-            return await self._accept_and_start(record, incoming, partial(self.journal.create, record, key, push))
+            return await self._accept_and_start(
+                record, incoming, partial(self.journal.create, record, message_key, push)
+            )
 
-    async def _try_continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+    async def _try_continue(self, record: TaskRecord, incoming: Incoming, message_key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
         if handle is None and record.state.paused:
             check_answer(record, incoming.message.sender, incoming.level)
-            return await asyncio.shield(self._in_background(self._resume_paused(record, incoming, key)))  # rule 4
+            resuming = self._resume_paused(record, incoming, message_key)
+            return await asyncio.shield(self._in_background(resuming))  # rule 4
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
         self._turns.check_tokens(record, incoming.message.sender)
         await self._register_push(incoming, record)
         await self.journal.keep_files(record.context_id, incoming.message)
         if handle is None:
-            posted = await self._ownership.post(record.task_id, incoming.message, key)
+            posted = await self._ownership.post(record.task_id, incoming.message, message_key)
             return await self.journal.follow(record.task_id) if posted else None
         if await self._add_message(record.task_id, handle, incoming.message):
-            await self.journal.remember_message(key, record.task_id)
+            await self.journal.remember_message(message_key, record.task_id)
             await self.journal.flushed(record.task_id)
             return await self.journal.follow(record.task_id)
         await handle.wait()
         return None
 
-    async def _resume_paused(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+    async def _resume_paused(self, record: TaskRecord, incoming: Incoming, message_key: str) -> TaskSubscription | None:
         """Acquire the task that waits for input, append the answer and start its turn; None if it waits no more."""
         with self._turns.reserve(record, incoming.message.sender) as queued:
             if not asks_for_credentials(record.transcript):  # they are not stored
@@ -344,14 +347,14 @@ class Runtime:
             if asks_for_credentials(acquired.transcript):
                 credentials = text_of_message(to_user_input(message))
                 message = without_credentials(message)
-            accept = partial(self._append_answer, record.task_id, message, status, key)
+            accept = partial(self._append_answer, record.task_id, message, status, message_key)
             return await self._accept_and_start(acquired, incoming, accept, credentials)
 
-    async def _append_answer(self, task_id: str, message: UserMessage, status: StatusChanged, key: str) -> None:
+    async def _append_answer(self, task_id: str, message: UserMessage, status: StatusChanged, message_key: str) -> None:
         await self.journal.append(
             task_id, MessageReceived(message), TranscriptAppended((to_user_input(message),)), status
         )
-        await self.journal.remember_message(key, task_id)
+        await self.journal.remember_message(message_key, task_id)
 
     async def _add_message(self, task_id: str, handle: TurnHandle, message: UserMessage) -> bool:
         """Give the message to the turn that runs here, before its next round; False if there is none."""

@@ -20,32 +20,32 @@ STRANGER = Incoming(said("m-1", "Go"), context_id="c")
 def remembering(incoming: Incoming) -> tuple[RecentMessages, Clock]:
     clock = Clock()
     repeats = RecentMessages(clock)
-    repeats.remember(incoming.key, "task-1")
+    repeats.remember(incoming.message_key, "task-1")
     return repeats, clock
 
 
 def test_a_message_that_was_never_sent_belongs_to_no_task() -> None:
-    assert RecentMessages(Clock()).task_of(SENT.key) == ""
+    assert RecentMessages(Clock()).task_of(SENT.message_key) == ""
 
 
 def test_the_same_message_again_belongs_to_the_task_of_the_first() -> None:
     repeats, _ = remembering(SENT)
     same = UserMessage("m-1", (text_part("Go"), DataPart({"a": [1]}), FilePart(content=b"x")), {"k": "v"})
-    assert repeats.task_of(replace(SENT, message=same).key) == "task-1"
+    assert repeats.task_of(replace(SENT, message=same).message_key) == "task-1"
 
 
 def test_the_order_of_keys_is_no_content() -> None:
     one, two = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
     first, again = (Incoming(UserMessage("m-1", (DataPart(given),), given), "ann", "c", "t") for given in (one, two))
-    assert first.key == again.key
+    assert first.message_key == again.message_key
 
 
 def test_a_key_is_the_same_in_every_process() -> None:
-    assert SENT.key == "c327d2c3c6179c454e2b859b067d88aac7def376bc6456a9049ec622a9a0aabb"
+    assert SENT.message_key == "c327d2c3c6179c454e2b859b067d88aac7def376bc6456a9049ec622a9a0aabb"
 
 
 def test_changes_are_told_apart_by_what_they_do() -> None:
-    keys = {replace(SENT, changes=(("a", change),)).key for change in (Undo(), Redo(), Undo(1), Restore(1))}
+    keys = {replace(SENT, changes=(("a", change),)).message_key for change in (Undo(), Redo(), Undo(1), Restore(1))}
     assert len(keys) == 4
 
 
@@ -65,7 +65,7 @@ def test_changes_are_told_apart_by_what_they_do() -> None:
 )
 def test_a_message_that_differs_in_anything_is_another_one(other: Incoming) -> None:
     repeats, _ = remembering(SENT)
-    assert repeats.task_of(other.key) == ""
+    assert repeats.task_of(other.message_key) == ""
 
 
 UUID = "6f1e8a52-3c0d-4b7a-9f2e-d41c5b8a7e90"
@@ -83,9 +83,9 @@ ULID = "01J9Z3K8QW7X2M4N6P0R5T1VBC"
 def test_a_stranger_without_a_context_repeats_a_message_whose_id_is_a_uuid_or_a_ulid(message_id: str) -> None:
     first = Incoming(said(message_id, "Go"))
     repeats, _ = remembering(first)
-    assert repeats.task_of(Incoming(said(message_id, "Go")).key) == "task-1"
+    assert repeats.task_of(Incoming(said(message_id, "Go")).message_key) == "task-1"
     for other in (Incoming(said(message_id, "Stop")), replace(first, owner="ann"), replace(first, context_id="c")):
-        assert repeats.task_of(other.key) == ""
+        assert repeats.task_of(other.message_key) == ""
 
 
 @pytest.mark.parametrize(
@@ -97,53 +97,54 @@ def test_a_stranger_without_a_context_repeats_a_message_whose_id_is_a_uuid_or_a_
     ],
 )
 def test_another_id_may_be_that_of_somebody_else(message_id: str) -> None:
-    assert Incoming(said(message_id, "Go")).key == ""
+    assert Incoming(said(message_id, "Go")).message_key == ""
 
 
 def test_strangers_are_only_told_apart_by_a_context_that_they_name() -> None:
     repeats, _ = remembering(STRANGER)
-    assert repeats.task_of(STRANGER.key) == "task-1"
+    assert repeats.task_of(STRANGER.message_key) == "task-1"
 
 
 @pytest.mark.parametrize("task_id", ["", "t"])
 def test_a_stranger_without_a_context_never_repeats_a_message(task_id: str) -> None:
     nowhere = replace(STRANGER, context_id="", task_id=task_id)
-    assert nowhere.key == ""
+    assert nowhere.message_key == ""
     repeats, _ = remembering(nowhere)
-    assert repeats.task_of(nowhere.key) == ""
+    assert repeats.task_of(nowhere.message_key) == ""
 
 
 def test_a_known_caller_needs_no_context() -> None:
     anywhere = replace(SENT, context_id="", task_id="")
     repeats, _ = remembering(anywhere)
-    assert repeats.task_of(anywhere.key) == "task-1"
+    assert repeats.task_of(anywhere.message_key) == "task-1"
 
 
 def test_what_the_sender_has_changed_itself_is_part_of_the_message() -> None:
     changes = (("doc", ReplaceParts((text_part("Mine"),), base=1)),)
-    assert len({SENT.key, replace(SENT, changes=changes).key, replace(SENT, changes=changes * 2).key}) == 3
+    messages = SENT, replace(SENT, changes=changes), replace(SENT, changes=changes * 2)
+    assert len({message.message_key for message in messages}) == 3
 
 
 def test_a_key_can_be_written_down() -> None:
-    assert re.fullmatch("[0-9a-f]{64}", SENT.key)
+    assert re.fullmatch("[0-9a-f]{64}", SENT.message_key)
 
 
 def test_a_message_is_remembered_for_a_day_and_no_longer() -> None:
     assert timedelta(hours=24) == DEDUP_WINDOW
     repeats, clock = remembering(SENT)
     clock.move(DEDUP_WINDOW)
-    assert repeats.task_of(SENT.key) == "task-1"
+    assert repeats.task_of(SENT.message_key) == "task-1"
     clock.move(timedelta(microseconds=1))
-    assert repeats.task_of(SENT.key) == ""
+    assert repeats.task_of(SENT.message_key) == ""
 
 
 def test_what_is_forgotten_can_be_remembered_anew() -> None:
     repeats, clock = remembering(SENT)
     clock.move(DEDUP_WINDOW * 2)
-    assert repeats.task_of(SENT.key) == ""
-    repeats.remember(SENT.key, "task-2")
+    assert repeats.task_of(SENT.message_key) == ""
+    repeats.remember(SENT.message_key, "task-2")
     clock.move(DEDUP_WINDOW)
-    assert repeats.task_of(SENT.key) == "task-2"
+    assert repeats.task_of(SENT.message_key) == "task-2"
 
 
 def test_the_size_counts_parts_metadata_and_changes_in_bytes_of_utf_8() -> None:
