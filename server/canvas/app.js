@@ -215,7 +215,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   return {
     store,
     client,
-    /** Saves what was typed into the documents; whether all of it is saved. @type {() => Promise<boolean>} */
+    /** Saves what was typed into the documents; whether all of it is saved. The document pane replaces this (`document/pane.js`). @type {() => Promise<boolean>} */
     flush: async () => true,
     openContext,
     refresh,
