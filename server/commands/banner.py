@@ -26,6 +26,7 @@ from a2a_canvas.server.settings.agent_folder import AGENT_FILE
 from a2a_canvas.server.settings.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority
 from a2a_canvas.server.wire import TOKEN_VARIABLE
+from a2a_canvas.store.text.wording import amount
 from a2a_canvas.tools.functions.function_tool import ToolSource
 
 DEFAULT_PORT: Final = 8000
@@ -47,11 +48,7 @@ class DataCount:
     def __str__(self) -> str:
         if not self.tasks:
             return "no tasks yet"
-        return f"{_format_count(self.tasks, 'task')} in {_format_count(self.contexts, 'context')}"
-
-
-def _format_count(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+        return f"{amount(self.tasks, 'task')} in {amount(self.contexts, 'context')}"
 
 
 def banner(

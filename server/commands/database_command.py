@@ -13,6 +13,7 @@ from a2a_canvas.server.settings.settings import Settings, load
 from a2a_canvas.server.tasks.sql.journal.journal_reading import count_anonymous
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.text.wording import amount
 
 
 async def database_command(
@@ -67,20 +68,16 @@ async def _run_action(
 def _anonymous_note(tasks: int) -> str:
     if not tasks:
         return ""
-    has = "It has 1 task" if tasks == 1 else f"It has {tasks} tasks"
+    has = f"It has {amount(tasks, 'task')}"
     return f" {has} of anonymous callers: a server with users shows them to the one that --adopt-anonymous names."
 
 
 def describe_pruned(pruned: PruneResult, dry_run: bool) -> str:
     """A sentence about what was removed, or would be."""
-    counts = (
-        (pruned.journals, "journal", "journals"),
-        (pruned.versions, "old version", "old versions"),
-        (pruned.contexts, "conversation", "conversations"),
-    )
-    what = ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
+    old = amount(pruned.versions, "old version")
+    what = f"{amount(pruned.journals, 'journal')}, {old}, {amount(pruned.contexts, 'conversation')}"
     said = f"{'Would remove' if dry_run else 'Removed'} {what}: about {pruned.bytes} bytes."
     if not pruned.tasks:
         return said
-    of = "1 task" if pruned.tasks == 1 else f"{pruned.tasks} tasks"
+    of = amount(pruned.tasks, "task")
     return f"{said} Artifacts of {of} are affected: they {'would say' if dry_run else 'say'} that the version is gone."

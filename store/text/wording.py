@@ -35,6 +35,11 @@ def choice(names: Iterable[str], word: str = "or") -> str:
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
+def amount(count: int, what: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def nearest(given: str, known: Collection[str]) -> tuple[str, ...]:
     """The names that `given` may be a misspelling of: all if there are few, none if none is near."""
     if len(known) <= FEW:

@@ -49,6 +49,7 @@ from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import choose_llm
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
 from a2a_canvas.server.tool_sources.agent_loop import describe_agent, probe_agent
+from a2a_canvas.store.text.wording import amount
 
 if TYPE_CHECKING:
     from a2a_canvas.store.sql.database import Database
@@ -247,7 +248,7 @@ async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:
             "issuer", str(error), "Without its keys no token is valid: check --jwt-issuer and --jwt-jwks-url."
         )
     else:
-        yield ok("issuer", f"The issuer of tokens has {len(keys)} {'key' if len(keys) == 1 else 'keys'}.")
+        yield ok("issuer", f"The issuer of tokens has {amount(len(keys), 'key')}.")
 
 
 # ----------------------------------------------------------------------------- machine

@@ -8,7 +8,6 @@ Rule 3: an agent ends a run whose stream is closed; nothing else cancels it.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Any
@@ -20,13 +19,11 @@ from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 from a2a_canvas.server.outbound.addresses import Lookup, SystemLookup
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE
 from a2a_canvas.server.outbound.over_httpx import checked_transport, client
-from a2a_canvas.server.outbound.token_origin import TokenOrigin, token_for
+from a2a_canvas.server.outbound.token_origin import token_for
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import host_of
-from a2a_canvas.server.tool_sources.remote_agents.agent_client import SILENCE, TOKENS
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import SILENCE, log_refusal
 from a2a_canvas.server.tool_sources.remote_agents.agent_network import AgentNetwork
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import without_secrets
-
-logger = logging.getLogger(__name__)
 
 CONNECT = 10.0
 """Seconds that a connection may take."""
@@ -92,13 +89,7 @@ class AguiClient:
         return {"Accept": EVENTS, **authorization}
 
     def _check(self, response: httpx.Response) -> None:
-        if response.status_code in (401, 403):
-            where, given = (
-                TokenOrigin.parse(self._url).authority,
-                "the token that it was sent" if self._token else "no token",
-            )
-            form = "The agent at %s refuses access (HTTP %d) with %s: set %s=%s=TOKEN"
-            logger.warning(form, where, response.status_code, given, TOKENS, where)
+        log_refusal(response, has_token=bool(self._token))
         response.raise_for_status()
         if not response.headers.get("content-type", "").lower().startswith(EVENTS):
             raise AgentFault(NOT_AGUI)

@@ -134,8 +134,13 @@ class AgentClient(AgentConnection):
             request.headers[name] = before + token
 
     async def _note_refusal(self, response: httpx.Response) -> None:
-        if response.status_code in (401, 403):
-            where = TokenOrigin.parse(str(response.request.url)).authority
-            given = "the token that it was sent" if self._header[0] in response.request.headers else "no token"
-            form = "The agent at %s refuses access (HTTP %d) with %s: set %s=%s=TOKEN"
-            logger.warning(form, where, response.status_code, given, TOKENS, where)
+        log_refusal(response, has_token=self._header[0] in response.request.headers)
+
+
+def log_refusal(response: httpx.Response, *, has_token: bool) -> None:
+    """Log that an agent refuses access, if it does, and the setting to change."""
+    if response.status_code in (401, 403):
+        where = TokenOrigin.parse(str(response.request.url)).authority
+        given = "the token that it was sent" if has_token else "no token"
+        form = "The agent at %s refuses access (HTTP %d) with %s: set %s=%s=TOKEN"
+        logger.warning(form, where, response.status_code, given, TOKENS, where)
