@@ -1,33 +1,27 @@
-"""A graph of LangGraph behind the canvas: what clients see, and what is left wherever a crash cuts it off."""
+"""A graph of LangGraph behind the canvas: what this framework alone has."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from operator import add
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.tools import tool
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
-from langgraph.types import Send, interrupt
+from langgraph.types import interrupt
 
 from a2a_canvas import Turn
 from a2a_canvas.server.agent.events import (
     State,
     StatusChanged,
-    ThinkingAdded,
     ToolFailed,
     ToolSucceeded,
-    ToolUseStarted,
 )
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError
 from a2a_canvas.server.agent.loops.edit_function import NOT_IN_EDITS
@@ -37,136 +31,20 @@ from tests.fakes import said
 from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.agent.loops.edit_harness import edited
-from tests.server.frameworks.folder_tools import CHECKS
+from tests.server.frameworks.scripted_agents import (
+    Answer,
+    Call,
+    GraphModel,
+    Request,
+    ended_nodes,
+    graph_reef,
+    graph_results,
+    graph_say,
+    run,
+)
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = {"append": False, "artifact": REPORT}
-
-Answer = Callable[[list[BaseMessage]], list[AIMessageChunk]]
-
-
-def say(text: str, size: int = 5) -> list[AIMessageChunk]:
-    return [AIMessageChunk(text[at : at + size]) for at in range(0, len(text), size)]
-
-
-def call(index: int, call_id: str, name: str, given: dict) -> list[AIMessageChunk]:
-    text = json.dumps(given)
-    pieces = [text[at : at + 9] for at in range(0, len(text), 9)]
-    return [
-        AIMessageChunk(
-            "",
-            tool_call_chunks=[
-                {
-                    "index": index,
-                    "id": None if number else call_id,
-                    "name": None if number else name,
-                    "args": piece,
-                    "type": "tool_call_chunk",
-                }
-            ],
-        )
-        for number, piece in enumerate(pieces)
-    ]
-
-
-class Model(BaseChatModel):
-    """A model that answers by what it has read, and counts its requests."""
-
-    answer: Any
-    asked: Any
-
-    @property
-    def _llm_type(self) -> str:
-        return "fake"
-
-    def bind_tools(self, tools, **options):
-        return self
-
-    def _generate(self, messages, stop=None, run_manager=None, **options) -> ChatResult:
-        raise NotImplementedError
-
-    async def _astream(self, messages, stop=None, run_manager=None, **options) -> AsyncIterator[ChatGenerationChunk]:
-        self.asked.append(len(messages))
-        for chunk in self.answer(messages):
-            await asyncio.sleep(0)
-            yield ChatGenerationChunk(message=chunk)
-
-
-def results(messages: list[BaseMessage]) -> dict[str, str]:
-    """What the model reads of the calls of its last answer, by tool."""
-    found = {}
-    for message in reversed(messages):
-        if not isinstance(message, ToolMessage):
-            break
-        found[message.name] = str(message.content)
-    return found
-
-
-def tides(messages: list[BaseMessage]) -> list[AIMessageChunk]:
-    read = results(messages)
-    if "artifact_update" in read:
-        return say(f"Written, with {read['search']}.")
-    thought = AIMessageChunk([{"type": "reasoning", "reasoning": "Hm."}])
-    return [
-        thought,
-        *say("I look."),
-        *call(0, "s1", "search", {"query": "tides"}),
-        *call(1, "u1", "artifact_update", UPDATE),
-    ]
-
-
-@dataclass
-class Reef:
-    """A graph with a model and one tool, which counts the requests to its model and its calls."""
-
-    answer: Answer = tides
-    requests: list[int] = field(default_factory=list)
-    searches: list[str] = field(default_factory=list)
-
-    def graph(self):
-        @tool
-        async def search(query: str) -> str:
-            """Search."""
-            self.searches.append(query)
-            return f"hits for {query}"
-
-        tools = [search, *canvas_tools()]
-        model = Model(answer=self.answer, asked=self.requests).bind_tools(tools)
-
-        async def agent(state: MessagesState):
-            return {"messages": [await model.ainvoke(state["messages"])]}
-
-        builder = StateGraph(MessagesState)
-        builder.add_node("agent", agent)
-        builder.add_node("tools", ToolNode(tools))
-        builder.add_edge(START, "agent")
-        builder.add_conditional_edges("agent", tools_condition)
-        builder.add_edge("tools", "agent")
-        return builder.compile(name="reef")
-
-    def agent(self):
-        return langgraph_agent(self.graph())
-
-
-async def run(agent) -> AgentLife:
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
-    return life
-
-
-async def test_it_writes_and_says_what_its_model_streams() -> None:
-    reef = Reef()
-    life = await run(reef.agent())
-    assert (life.record.state, life.said) == (State.COMPLETED, ["I look.", "Written, with hits for tides."])
-    assert life.texts() == {"report": "# Tides\nHigh and low."}
-    assert [event.content for event in life.told.of(ThinkingAdded)] == ["Hm."]
-    assert [event.name for event in life.told.of(ToolUseStarted)] == ["search", "artifact_update"]
-    assert sorted(event.content for event in life.told.of(ToolSucceeded)) == [
-        "Written; the draft stays open.",
-        "hits for tides",
-    ]
-    assert len(reef.requests) == 2
 
 
 async def run_to_end(life: AgentLife) -> list:
@@ -176,31 +54,6 @@ async def run_to_end(life: AgentLife) -> list:
             life.answer("yes")
         cuts += [(life, cut) for cut in await life.run()]
     return cuts
-
-
-def ended_nodes(life: AgentLife) -> int:
-    """How many runs of nodes are recorded."""
-    steps = {item.name for item in life.record.transcript if getattr(item, "kind", "") == "kept"}
-    return sum(name.startswith("#checkpoint ") and "graph-" not in name for name in steps)
-
-
-async def test_wherever_a_crash_cuts_it_off_no_recorded_node_runs_again() -> None:
-    first = AgentLife(Reef().agent())
-    resumed = 0
-    for interrupted, cut in await run_to_end(first):
-        reef = Reef()
-        life = interrupted.crash(cut)
-        life.agent = reef.agent()
-        if life.record.state.terminal:
-            continue
-        nodes = ended_nodes(life)
-        resumed += 1
-        await run_to_end(life)
-        life.check()
-        assert (life.texts(), life.said) == (first.texts(), first.said)
-        assert len(reef.requests) == 2 - (nodes > 0) - (nodes > 2)
-        assert reef.searches == ([] if nodes > 1 else ["tides"])
-    assert resumed > 20
 
 
 @dataclass
@@ -215,18 +68,18 @@ class Trip:
 
         async def plan(state: Notes):
             self.ran.append("plan")
-            return {"messages": [await Model(answer=lambda messages: say("A plan."), asked=[]).ainvoke("plan")]}
+            return {"messages": [await GraphModel(answer=lambda messages: graph_say("A plan.")).ainvoke("plan")]}
 
         async def choose(state: Notes):
             self.ran.append("choose")
-            await Model(answer=lambda messages: say("I need to know."), asked=[]).ainvoke("choose")
+            await GraphModel(answer=lambda messages: graph_say("I need to know.")).ainvoke("choose")
             place = interrupt({"question": "Where to?"})
             self.ran.append("chosen")
             return {"place": place}
 
         async def look(state: Notes):
             self.ran.append("look")
-            return {"messages": [await Model(answer=lambda messages: say("I look."), asked=[]).ainvoke("look")]}
+            return {"messages": [await GraphModel(answer=lambda messages: graph_say("I look.")).ainvoke("look")]}
 
         async def tell(state: Notes):
             self.ran.append("tell")
@@ -283,11 +136,12 @@ def graph_of(*nodes, state=MessagesState):
 
 
 async def test_its_model_asks_the_user() -> None:
-    def asks(messages: list[BaseMessage]) -> list[AIMessageChunk]:
-        read = results(messages)
-        return say(f"You said {read['ask_user']}.") if read else call(0, "q1", "ask_user", {"question": "Which reef?"})
+    def script(request: Request) -> Answer:
+        if request.results:
+            return Answer(f"You said {request.results['q1']}.")
+        return Answer(calls=[Call("q1", "ask_user", {"question": "Which reef?"})])
 
-    life = AgentLife(Reef(asks).agent())
+    life = AgentLife(graph_reef(script))
     await life.run()
     assert (life.record.state, life.reply) == (State.INPUT_REQUIRED, "Which reef?")
     life.answer("the north one")
@@ -351,24 +205,24 @@ async def test_the_tokens_of_its_models_are_counted() -> None:
     used = UsageMetadata(input_tokens=7, output_tokens=3, total_tokens=10)
 
     async def work(state: MessagesState):
-        chunks = [*say("Done."), AIMessageChunk("", usage_metadata=used)]
-        return {"messages": [await Model(answer=lambda messages: chunks, asked=[]).ainvoke("work")]}
+        chunks = [*graph_say("Done."), AIMessageChunk("", usage_metadata=used)]
+        return {"messages": [await GraphModel(answer=lambda messages: chunks).ainvoke("work")]}
 
     life = await run(langgraph_agent(graph_of(work)))
     assert life.spent == (7, 3)
 
 
 async def test_a_call_that_fails_is_a_failed_call() -> None:
-    def calls(messages: list[BaseMessage]) -> list[AIMessageChunk]:
-        return say("Never mind.") if results(messages) else call(0, "s1", "nothing", {})
+    def script(request: Request) -> Answer:
+        return Answer("Never mind.") if request.results else Answer(calls=[Call("s1", "nothing", {})])
 
-    life = await run(Reef(calls).agent())
+    life = await run(graph_reef(script))
     assert life.said == ["Never mind."]
     assert ["is not a valid tool" in event.error for event in life.told.of(ToolFailed)] == [True]
 
 
 async def test_a_model_that_does_not_stream_is_shown_whole() -> None:
-    class Whole(Model):
+    class Whole(GraphModel):
         async def _astream(self, messages, stop=None, run_manager=None, **options):
             raise NotImplementedError
             yield
@@ -377,11 +231,11 @@ async def test_a_model_that_does_not_stream_is_shown_whole() -> None:
             return ChatResult(generations=[ChatGeneration(message=self.answer(messages))])
 
     def answer(messages: list[BaseMessage]) -> AIMessage:
-        if results(messages):
+        if graph_results(messages):
             return AIMessage("Written.")
         return AIMessage("I write.", tool_calls=[ToolCall(name="artifact_update", args=UPDATE, id="u1")])
 
-    model = Whole(answer=answer, asked=[], disable_streaming=True)
+    model = Whole(answer=answer, disable_streaming=True)
 
     async def agent(state: MessagesState):
         return {"messages": [await model.ainvoke(state["messages"])]}
@@ -402,17 +256,16 @@ async def test_a_node_that_raises_fails_the_task() -> None:
 
 
 async def test_a_limit_of_the_user_ends_it_between_nodes() -> None:
-    reef = Reef()
-    life = AgentLife(reef.agent())
+    requests = []
 
-    def stop_after_first(messages: list[BaseMessage]) -> list[AIMessageChunk]:
+    def stop_after_first(request: Request) -> Answer:
+        requests.append(request)
         life.stop = "Stopped before the end."
-        return tides(messages)
+        return Answer("I look.", [Call("s1", "artifact_list", {})])
 
-    reef.answer = stop_after_first
-    life.agent = reef.agent()
+    life = AgentLife(graph_reef(stop_after_first))
     await life.run()
-    assert (life.record.state, life.reply, len(reef.requests)) == (State.FAILED, "Stopped before the end.", 1)
+    assert (life.record.state, life.reply, len(requests)) == (State.FAILED, "Stopped before the end.", 1)
 
 
 def test_a_graph_that_cannot_be_the_loop_is_one_sentence() -> None:
@@ -497,8 +350,8 @@ async def test_an_edit_is_the_last_answer_of_the_graph() -> None:
         return {"messages": [AIMessage("I think about it.")]}
 
     async def write(state: MessagesState):
-        chunks = say("The second.")
-        return {"messages": [await Model(answer=lambda messages: chunks, asked=[]).ainvoke("write")]}
+        chunks = graph_say("The second.")
+        return {"messages": [await GraphModel(answer=lambda messages: chunks).ainvoke("write")]}
 
     done = await edited(langgraph_agent(graph_of(think, write)).editor)
     assert (await done.doc()).text == TEXT.replace("Two.", "The second.")
@@ -565,38 +418,6 @@ def test_a_graph_without_messages_needs_an_input() -> None:
         langgraph_agent(graph)
 
 
-def calling(calls):
-    """A graph whose model makes calls of tools of the folder, and then says what it reads."""
-
-    def answer(messages: list[BaseMessage]) -> list[AIMessageChunk]:
-        read = [str(each.content) for each in messages if isinstance(each, ToolMessage)]
-        if read:
-            return say(" ".join(read), size=1000)
-        return [chunk for at, (name, given) in enumerate(calls) for chunk in call(at, f"c{at}", name, given)]
-
-    async def agent(state: MessagesState):
-        return {"messages": [await Model(answer=answer, asked=[]).ainvoke(state["messages"])]}
-
-    async def tools(state: MessagesState):
-        return await ToolNode(canvas_tools()).ainvoke(state)
-
-    builder = StateGraph(MessagesState).add_node("agent", agent).add_node("tools", tools)
-    builder.add_edge(START, "agent").add_conditional_edges("agent", each_call).add_edge("tools", "agent")
-    return langgraph_agent(builder.compile())
-
-
-def each_call(state: MessagesState):
-    """A run of the node for each call, so that all that ask do so at once."""
-    return [
-        Send("tools", {"messages": [AIMessage("", tool_calls=[each])]}) for each in state["messages"][-1].tool_calls
-    ]
-
-
-@pytest.mark.parametrize("check", CHECKS)
-async def test_its_model_has_the_tools_of_the_folder(check) -> None:
-    await check(calling)
-
-
 async def test_a_state_that_is_too_large_fails_with_the_limit() -> None:
     async def work(state: MessagesState):
         return {"messages": [AIMessage("word " * 1000)]}
@@ -626,8 +447,8 @@ async def test_nodes_that_run_at_the_same_time_are_each_recorded_when_they_end()
         def node(name: str):
             async def run_node(state: MessagesState):
                 ran.append(name)
-                chunks = say(f"{name} says much. " * (3 if name == "slow" else 1))
-                return {"messages": [await Model(answer=lambda messages: chunks, asked=[]).ainvoke(name)]}
+                chunks = graph_say(f"{name} says much. " * (3 if name == "slow" else 1))
+                return {"messages": [await GraphModel(answer=lambda messages: chunks).ainvoke(name)]}
 
             return run_node
 
