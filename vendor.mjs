@@ -3,8 +3,9 @@
 // Rule 1: the same package-lock.json gives the same bytes, on any machine.
 // Rule 2: what modules share is in chunks, so that the editor's state exists once whatever else is loaded.
 // Rule 3: every module has its types beside it, and every package its licence in LICENSES.txt.
+// Rule 4: of fonts there is the one format that every browser reads.
 
-import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -56,6 +57,10 @@ function entries() {
     codemirror: same([...everything, highlighting].join("\n")),
     merge: same('export * from "@codemirror/merge";'),
     dompurify: same('export { default } from "dompurify";'),
+    katex: {
+      source: 'export { default } from "katex"; export const sheet = new URL("katex.css", import.meta.url).href;',
+      types: 'export { default } from "katex";\nexport const sheet: string;',
+    },
     "markdown-it": same('export { default } from "markdown-it";'),
   };
   for (const [name, made_by] of Object.entries(LANGUAGES)) {
@@ -83,6 +88,16 @@ const inMemory = (made) => ({
   },
 });
 
+/** A style sheet, and the fonts that it names, from beside it. @param {string} folder */
+async function katexSheet(folder) {
+  const from = join(ROOT, "node_modules/katex/dist");
+  const sheet = await readFile(join(from, "katex.min.css"), "utf8");
+  const one = sheet.replaceAll(/,url\([^)]*\.(?:woff|ttf)\) format\("[^"]*"\)/g, "");
+  await mkdir(join(folder, "fonts"), { recursive: true });
+  for (const [, name] of one.matchAll(/url\(fonts\/([^)]+)\)/g)) await copyFile(join(from, "fonts", name), join(folder, "fonts", name));
+  await writeFile(join(folder, "katex.css"), one);
+}
+
 /** The name and version of each package that is in the bundles, and its licence. @param {string[]} files */
 async function licences(files) {
   const packages = new Set(files.map((file) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1]).filter(Boolean));
@@ -107,6 +122,8 @@ async function vendor(folder) {
     absWorkingDir: ROOT,
     outdir: folder,
     bundle: true,
+    // Where node_modules is a link, the names and bytes are the same.
+    preserveSymlinks: true,
     splitting: true,
     minify: true,
     format: "esm",
@@ -119,6 +136,7 @@ async function vendor(folder) {
   });
   await mkdir(join(folder, "languages"), { recursive: true });
   for (const [name, { types }] of Object.entries(made)) await writeFile(join(folder, `${name}.d.ts`), `${types}\n`);
+  await katexSheet(folder);
   await writeFile(join(folder, "LICENSES.txt"), await licences(Object.keys(metafile.inputs)));
 }
 

@@ -8,8 +8,10 @@ import { plainName } from "../words.js";
 import { keepInPlace } from "./anchoring.js";
 import { colour } from "./editor/colours.js";
 import { createHighlighter } from "./highlight.js";
+import { drawFormulas } from "./markdown/formulas.js";
 import { createLinks } from "./markdown/links.js";
 import { completePart } from "./markdown/partial.js";
+import { SOURCE } from "./markdown/visible_text.js";
 import { htmlPreview, previewOf, svgPreview } from "./files/preview.js";
 import { createSettling } from "./editor/settling.js";
 
@@ -83,7 +85,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   let marks = { selection: null, writing: [] };
   const links = createLinks(documents, () => (markdown.renderAll(), markdown.element));
   const refresh = () => markdown.refresh();
-  const dress = (/** @type {DocumentFragment} */ made) => (links.dress(made), colour(made, refresh));
+  const dress = (/** @type {DocumentFragment} */ made) => (links.dress(made), colour(made, refresh), drawFormulas(made, refresh));
   const markdown = createMarkdownView({ onRender: remark, dress });
   let shownWith = namesOf(documents.all());
   markdown.element.setAttribute("aria-label", plainName(artifact.name));
@@ -91,6 +93,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   markdown.element.toggleAttribute("data-read-only", !onTick);
   markdown.element.addEventListener("click", ({ target }) => tick(target) || (!isSelecting(markdown.element) && links.follow(target)));
+  markdown.element.addEventListener("click", ({ target }) => selectDrawn(target));
   markdown.element.addEventListener("keydown", (event) => event.key === "Enter" && links.follow(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
@@ -224,6 +227,12 @@ function namesOf(all) {
 function isSelecting(element) {
   const selection = document.getSelection();
   return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode);
+}
+
+/** What was drawn is selected as a whole: its characters stand in no order that a selection could follow. @param {EventTarget|null} target */
+function selectDrawn(target) {
+  const drawn = target instanceof Element ? target.closest(`[${SOURCE}]`) : null;
+  drawn && document.getSelection()?.selectAllChildren(drawn);
 }
 
 /**

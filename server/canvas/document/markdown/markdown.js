@@ -11,6 +11,7 @@ import { NO_BLOCKS, updateBlocks } from "./markdown_blocks.js";
 import { renderBlock } from "./markdown_render.js";
 import { morphChildren } from "./morph.js";
 import { sanitize } from "./sanitize.js";
+import { visibleText } from "./visible_text.js";
 
 /** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */
 
@@ -56,7 +57,7 @@ const HEIGHT = { character: 0.3, block: 34 };
 /**
  * @param {object} [options]
  * @param {() => void} [options.onRender]  called when blocks were rendered without an update
- * @param {(made: DocumentFragment) => void} [options.dress]  gives what was sanitized its links, pictures and colours; its text stays
+ * @param {(made: DocumentFragment) => void} [options.dress]  gives what was sanitized its links, pictures, colours and formulas; its visible text stays
  * @returns {MarkdownView}
  */
 export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {}) {
@@ -88,7 +89,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
       chunks.forEach(render);
     },
     refresh() {
-      for (const item of items.filter(({ element }) => element.querySelector("[data-to], code[data-language]"))) {
+      for (const item of items.filter(({ element }) => element.querySelector("[data-to], code[data-language], .document-math, .document-formula"))) {
         item.rendered && morphChildren(item.element, toFragment(item.rendered.html));
       }
       onRender();
@@ -269,7 +270,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
 
   /** Text that the sanitizer has altered has no place but that of the whole block. @param {Item} item @param {RenderedBlock} rendered */
   function settle(item, rendered) {
-    const text = item.element.textContent ?? "";
+    const text = visibleText(item.element);
     item.rendered = text === rendered.text ? rendered : withoutPlaces(rendered, text);
   }
 

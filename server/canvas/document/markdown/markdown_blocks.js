@@ -3,13 +3,14 @@
  * A Markdown text as a row of top-level blocks, and what of them a change of the text changes. Pure.
  *
  * The blocks tile the text: a block has the blank lines that follow it, the first one those before it. A block means the same
- * wherever it stands, with two exceptions: it may join with a neighbour, and links may refer to definitions elsewhere. So a
- * change is parsed from the second block before it to where a block begins behind it that began there before, and the
- * definitions of all blocks are compared.
+ * wherever it stands, with three exceptions: it may join with a neighbour, a formula may reach to the next blank line, and links
+ * may refer to definitions elsewhere. So a change is parsed from the second block before it, or before what may be the formula
+ * around it, to where a block begins behind it that began there before, and the definitions of all blocks are compared.
  */
 
 import { firstIndex } from "../../binary_search.js";
 import { changeOf } from "../../state/text.js";
+import { LONGEST_FORMULA } from "./markdown_math.js";
 import { normalize, parseBlocks } from "./markdown_parser.js";
 
 /**
@@ -54,7 +55,7 @@ export function updateBlocks(blocks, text) {
     return { blocks, from: 0, removed: 0, added: 0, labels: new Set() };
   }
   const shift = change.inserted - (change.end - change.start);
-  const first = Math.max(0, indexAt(blocks, change.start) - BEFORE);
+  const first = Math.max(0, indexAt(blocks, formulaBefore(text, change.start)) - BEFORE);
   const last = indexAt(blocks, change.end);
   const windowStart = blocks.starts[first] ?? 0;
   for (let behind = BEHIND; ; behind *= 4) {
@@ -62,11 +63,20 @@ export function updateBlocks(blocks, text) {
     const windowEnd = whole ? text.length : blocks.starts[last + behind + 1] + shift;
     const parsed = splitBlocks(text.slice(windowStart, windowEnd));
     const end = { index: blocks.list.length, parsed: parsed.length };
-    const joined = whole ? end : meeting(blocks, parsed, last + 1, windowStart - shift);
+    const isCut = !whole && formulaBefore(text, windowEnd) < windowEnd;
+    const joined = whole ? end : isCut ? null : meeting(blocks, parsed, last + 1, windowStart - shift);
     if (joined) {
       return replaceBlocks(blocks, text, first, joined.index, parsed.slice(0, joined.parsed), change.start);
     }
   }
+}
+
+/** Where what may be a formula begins that reaches to a place; the place itself if nowhere. @param {string} text @param {number} at */
+function formulaBefore(text, at) {
+  const from = Math.max(0, at - LONGEST_FORMULA);
+  const [unbroken] = text.slice(from, at).split(/(?:\r\n|\r(?!\n)|\n)[ \t]*(?=[\r\n])/).slice(-1);
+  const sign = unbroken.indexOf("$$");
+  return sign === -1 ? at : at - unbroken.length + sign;
 }
 
 /**

@@ -24,7 +24,7 @@ const DEEPEST = 20;
 export const noteLabel = (name) => `^${name.toUpperCase()}`;
 
 /** What a block rule says of a line, without its indentation; null if it is code. @param {any} state @param {number} line */
-function lineOf(state, line) {
+export function lineOf(state, line) {
   const isCode = state.sCount[line] - state.blkIndent >= 4 || state.sCount[line] < state.blkIndent;
   return isCode ? null : state.src.slice(state.bMarks[line] + state.tShift[line], state.eMarks[line]);
 }

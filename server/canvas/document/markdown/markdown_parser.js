@@ -13,6 +13,7 @@
 import { firstIndex } from "../../binary_search.js";
 import MarkdownIt from "../../vendor/markdown-it.js";
 import { details, lineBreak, note, noteReference, pairedTag } from "./markdown_extras.js";
+import { formulaBlock, inlineFormula } from "./markdown_math.js";
 
 /**
  * A stretch of content and the stretch of the source that says it: character by character if both are equally long.
@@ -22,7 +23,7 @@ import { details, lineBreak, note, noteReference, pairedTag } from "./markdown_e
  * @typedef {Record<string, {href: string, title: string}>} References  the definitions of links, by label
  */
 
-/** CommonMark without HTML, with tables, strikethrough, bare addresses that begin with a scheme, and markdown_extras.js. */
+/** CommonMark without HTML, with tables, strikethrough, bare addresses that begin with a scheme, markdown_extras.js and markdown_math.js. */
 const parser = new MarkdownIt({ html: false, linkify: true });
 
 /** What notes the places of the tokens that a rule has pushed, given the line where it began. @type {Record<string, Function>} */
@@ -46,6 +47,8 @@ for (const { name, fn, alt } of [...parser.block.ruler.__rules__]) {
 const INTERRUPTING = { alt: ["paragraph", "reference", "blockquote"] };
 parser.block.ruler.before("reference", "note", withPlaces(note, placeNote), INTERRUPTING);
 parser.block.ruler.before("note", "details", withPlaces(details, placeSummary), INTERRUPTING);
+parser.block.ruler.before("fence", "math_block", withPlaces(formulaBlock, placeFormula), INTERRUPTING);
+parser.inline.ruler.after("escape", "math_inline", inlineFormula);
 parser.inline.ruler.before("link", "note_reference", noteReference);
 parser.inline.ruler.before("autolink", "line_break", lineBreak);
 parser.inline.ruler.before("autolink", "paired_tag", pairedTag);
@@ -168,6 +171,13 @@ function placeNote(state, tokens) {
   const inline = tokens[3];
   const [first, end] = inline.map;
   inline.meta = { pieces: clip(linePieces(state, first, end, state.blkIndent), inline.meta.lead, inline.content.length) };
+}
+
+/** @param {any} state @param {Token[]} tokens @param {number} line */
+function placeFormula(state, [token], line) {
+  const { lead } = token.meta;
+  token.meta = { pieces: clip(linePieces(state, line, token.map[1], state.sCount[line]), lead, token.content.length) };
+  placeOne(token, lineStart(state, line), state.eMarks[token.map[1] - 1]);
 }
 
 /** @param {any} _ @param {Token[]} tokens */

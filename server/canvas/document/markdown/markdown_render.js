@@ -91,6 +91,8 @@ function createWriter(source, definitions) {
       inline(token);
     } else if (token.type === "fence" || token.type === "code_block") {
       code(token);
+    } else if (token.type === "math_block") {
+      formula(token);
     } else if (token.type === "hr") {
       html.push("<hr>");
     } else if (token.type === "note_open") {
@@ -122,6 +124,14 @@ function createWriter(source, definitions) {
   }
 
   /** @param {Token} token */
+  function formula({ content, meta: { pieces, start, end } }) {
+    html.push('<div class="document-formula">');
+    textOf(content, pieces, 0);
+    html.push("</div>");
+    mark(start, sourceOffset(pieces, 0), sourceOffset(pieces, content.length, true), end);
+  }
+
+  /** @param {Token} token */
   function inline(token) {
     const { pieces } = token.meta;
     const children = parseInline(token.content, references);
@@ -141,6 +151,8 @@ function createWriter(source, definitions) {
         textOf(child.content.slice(from), pieces, start + from);
       } else if (child.type === "code_inline") {
         inlineCode(child, pieces);
+      } else if (child.type === "math_inline") {
+        inlineFormula(child, pieces);
       } else if (child.type === "softbreak") {
         whole("\n", pieces, start, end);
       } else if (child.type === "hardbreak") {
@@ -180,6 +192,14 @@ function createWriter(source, definitions) {
     textOf(child.content, pieces, from);
     html.push("</code>");
     inlineMark(pieces, start, from, from + child.content.length, end);
+  }
+
+  /** @param {Token} child @param {Piece[]} pieces */
+  function inlineFormula({ content, markup, meta: { start, inner, end } }, pieces) {
+    html.push(`<span class="${markup === "$" ? "document-math" : "document-formula"}">`);
+    textOf(content, pieces, inner);
+    html.push("</span>");
+    inlineMark(pieces, start, inner, inner + content.length, end);
   }
 
   /** @param {Token} child @param {Piece[]} pieces */

@@ -5,11 +5,11 @@
  *
  * - A line that has only signs yet (`-`, `##`, `` ``` ``), and the line of a fence with its language.
  * - The head of a table, until its second line is complete.
- * - `**`, `` ` ``, `[` and the like without their ends, as far as their ends may be near.
+ * - `**`, `` ` ``, `[`, `$$` and the like without their ends, as far as their ends may be near.
  */
 
 /** Further back nothing is held: what has no end there has none. In characters. */
-const NEAR = { paragraph: 4000, emphasis: 120, code: 200, link: 600 };
+const NEAR = { paragraph: 4000, emphasis: 120, code: 200, link: 600, formula: 600 };
 
 /** A longer text is shown as it comes: looking through it takes time that it does not have. */
 const LONGEST = 500_000;
@@ -89,6 +89,11 @@ function openInline(text) {
  */
 function construct(text, at) {
   const rest = text.slice(at, at + 4);
+  const formula = /^\$\$|^\$(?![\s\d])/.exec(rest)?.[0];
+  if (formula && !/\w/.test(text[at - 1] ?? "")) {
+    const end = text.indexOf(formula, at + formula.length);
+    return [end === -1 ? -1 : end + formula.length, formula === "$" ? NEAR.emphasis : NEAR.formula];
+  }
   const sign = /^(?:`{1,3}|\*\*|__|~~|!?\[)/.exec(rest)?.[0] ?? (/^[*_](?:\w|$)/.test(rest) && !/\w/.test(text[at - 1] ?? "") ? rest[0] : "");
   if (sign.endsWith("[")) {
     return [linkEnd(text, at + sign.length), NEAR.link];

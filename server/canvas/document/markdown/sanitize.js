@@ -56,7 +56,7 @@ function createPurifier() {
 /** Only classes of the document's own style sheet, so that a text cannot look like a part of the page. @param {Element} element */
 function keepClass(element) {
   const name = element.getAttribute("class");
-  if (name !== null && !/^document-(task|note|image-link)$/.test(name)) {
+  if (name !== null && !/^document-(task|note|image-link|math|formula)$/.test(name)) {
     element.removeAttribute("class");
   }
 }

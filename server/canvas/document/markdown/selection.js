@@ -7,10 +7,11 @@
  * - One that crosses a border of emphasis, a link, a code span, a code block or a table takes all of it, markers included.
  *   So does one that crosses the border of a table's row.
  * - One that is several whole blocks has the marker of the first, too (`## `, `- `, `> `), and what closes the last (` ##`).
- * - An escape, an entity or an image is taken as a whole.
+ * - An escape, an entity, an image or a formula is taken as a whole.
  */
 
 import { linesOf } from "../../state/text.js";
+import { domRange, textOffset } from "./visible_text.js";
 
 /** @typedef {import("./markdown.js").MarkdownView} MarkdownView */
 /** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */
@@ -185,7 +186,7 @@ function pointOf(view, node, offset, after) {
   }
   const { item, start } = found;
   const within = item.element.contains(node);
-  const at = within ? textOffset(item.element, node, offset) : after ? rendered.text.length : 0;
+  const at = within ? textOffset(item.element, node, offset, after) : after ? rendered.text.length : 0;
   return { block: { rendered, start }, at };
 }
 
@@ -208,33 +209,4 @@ function edge(view, node, after) {
     return null;
   }
   return view.blockOf(holders[after ? holders.length - 1 : 0]);
-}
-
-/** How many characters stand before a place in an element. @param {Element} root @param {Node} node @param {number} offset */
-function textOffset(root, node, offset) {
-  const range = root.ownerDocument.createRange();
-  range.setStart(root, 0);
-  range.setEnd(node, offset);
-  return range.toString().length;
-}
-
-/** @param {Element} root @param {number} start @param {number} end */
-function domRange(root, start, end) {
-  const range = root.ownerDocument.createRange();
-  const walker = root.ownerDocument.createTreeWalker(root, 4);
-  let at = 0;
-  let begun = false;
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const length = /** @type {Text} */ (node).length;
-    if (!begun && start < at + length) {
-      range.setStart(node, start - at);
-      begun = true;
-    }
-    if (end <= at + length) {
-      range.setEnd(node, end - at);
-      break;
-    }
-    at += length;
-  }
-  return range;
 }

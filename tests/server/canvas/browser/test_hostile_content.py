@@ -70,7 +70,10 @@ SUSPECTS = r"""
     if (element.closest(".prose")) {
       if (element.id || element.getAttribute("name")) found.push(`${tag} with a name`);
       if (tag === "a" && element.hasAttribute("href") && !/noopener/.test(element.rel)) found.push("link without rel");
-      if (["form", "input", "button", "svg", "textarea", "select"].includes(tag)) found.push(`${tag} in a text`);
+      // A formula draws its lines itself.
+      const isLine = element.closest(".katex") && !element.querySelector(":not(path, line)");
+      const isPart = ["form", "input", "button", "textarea", "select"].includes(tag);
+      if (isPart || (tag === "svg" && !isLine)) found.push(`${tag} in a text`);
     }
   }
   for (const name of ["ran", "shell", "chat", "currentScript", "cookie", "getElementById", "defaultView", "body"]) {

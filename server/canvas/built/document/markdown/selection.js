@@ -1,1 +1,1 @@
-import{a,b,c}from"../../chunks/chunk-FQQ3SJRT.js";export{b as passage,a as passageOf,c as visibleRanges};
+import{a,b,c}from"../../chunks/chunk-GATSG5LL.js";export{b as passage,a as passageOf,c as visibleRanges};

@@ -40,7 +40,7 @@ test("a text that grows has the blocks of the whole, wherever it is cut", () => 
 
 test("a text that is edited has the blocks of the text that comes of it", () => {
   const random = randomOf(11);
-  const pieces = [...all, "\n", "\n\n", "```\n", "- ", "> ", "    ", "|", "---\n", "[ref]: /x\n", "# ", "\r\n", "1. ", "'title'", "[a]: /b 't\n"];
+  const pieces = [...all, "\n", "\n\n", "```\n", "- ", "> ", "    ", "|", "---\n", "[ref]: /x\n", "# ", "\r\n", "1. ", "'title'", "$$\n", "$$", "$", "[a]: /b 't\n"];
   for (let round = 0; round < 60; round++) {
     let text = Array.from({ length: 12 }, () => all[random(all.length)]).join("\n\n");
     let blocks = updateBlocks(NO_BLOCKS, text).blocks;
@@ -86,7 +86,7 @@ test("a rendered block says which labels it depends on", () => {
 });
 
 /** What it has and CommonMark has not (extras.test.mjs). */
-const EXTRAS = /\[\^|<(?:br|kbd|sub|sup|details)/;
+const EXTRAS = /\[\^|\$|<(?:br|kbd|sub|sup|details)/;
 
 /** HTML without what the page adds or leaves out on purpose. */
 function comparable(text) {

@@ -19,6 +19,17 @@ for (const [text, expected] of [
   ["<kbd>Ctrl</kbd>+<kbd>C</kbd>", "<p><kbd>Ctrl</kbd>+<kbd>C</kbd></p>"],
   ["H<sub>2</sub>O x<sup>**2**</sup>", "<p>H<sub>2</sub>O x<sup><strong>2</strong></sup></p>"],
   ["*a <sub>b* c</sub>", "<p>*a <sub>b* c</sub></p>"],
+  ["area $a_1 b$, $x$", '<p>area <span class="document-math">a_1 b</span>, <span class="document-math">x</span></p>'],
+  ["so $$x$$ and", '<p>so <span class="document-formula">x</span> and</p>'],
+  ["so:\n$$\nx\n- y\n$$\nand", '<p>so:</p><div class="document-formula">x\n- y</div><p>and</p>'],
+  ["$$ x $$", '<div class="document-formula">x</div>'],
+  ["> $$\n> a\n> $$", '<blockquote><div class="document-formula">a</div></blockquote>'],
+  ["$$\nx\n\ny\n$$", "<p>$$\nx</p><p>y\n$$</p>"],
+  ["still $$x + y", "<p>still $$x + y</p>"],
+  ["$5 and $10, US$5-$6", "<p>$5 and $10, US$5-$6</p>"],
+  ["\\$x$ $x\\$ `$x$` $ x$", "<p>$x$ $x$ <code>$x$</code> $ x$</p>"],
+  ["$a\\$b$", '<p><span class="document-math">a\\$b</span></p>'],
+  ["$<b>$", '<p><span class="document-math">&lt;b&gt;</span></p>'],
   ["<sub>open", "<p>&lt;sub&gt;open</p>"],
   ["`<br>` <b>x</b>", "<p><code>&lt;br&gt;</code> &lt;b&gt;x&lt;/b&gt;</p>"],
   ["<kbd onclick=x>k</kbd>", "<p>&lt;kbd onclick=x&gt;k&lt;/kbd&gt;</p>"],
@@ -41,6 +52,12 @@ test("a text of tags that are not closed is parsed", () => {
   assert.ok(html("<sub>".repeat(50_000)).length > 0);
   assert.ok(html("<sub>".repeat(20_000) + "</sub>".repeat(20_000)).length > 0);
   assert.ok(html("<details>\n".repeat(5_000)).length > 0);
+});
+
+test("a text of formulas that are not closed is parsed", () => {
+  assert.ok(html("$a ".repeat(50_000)).length > 0);
+  assert.ok(html("$$\na\n".repeat(20_000)).length > 0);
+  assert.ok(html("$$\n\n".repeat(20_000)).length > 0);
 });
 
 test("a heading has the name that other programs give it", () => {

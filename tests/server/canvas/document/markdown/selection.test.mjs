@@ -9,7 +9,7 @@ const { createMarkdownView } = await import("../../../../../server/canvas/docume
 const { passageOf, visibleRanges } = await import("../../../../../server/canvas/document/markdown/selection.js");
 
 const WORD = /w\d{5}/g;
-const TAKEN_WHOLE = "kbd, sub, sup, em, strong, s, a, code, pre, tr, table";
+const TAKEN_WHOLE = ".document-math, .document-formula, kbd, sub, sup, em, strong, s, a, code, pre, tr, table";
 
 /** @param {string} text */
 function shown(text) {

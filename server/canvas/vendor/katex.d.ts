@@ -1,0 +1,2 @@
+export { default } from "katex";
+export const sheet: string;
