@@ -47,15 +47,6 @@ REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text
 UPDATE = {"append": False, "artifact": REPORT}
 
 
-async def run_to_end(life: AgentLife) -> list:
-    cuts = []
-    while not life.record.state.terminal:
-        if life.record.state.paused:
-            life.answer("yes")
-        cuts += [(life, cut) for cut in await life.run()]
-    return cuts
-
-
 @dataclass
 class Trip:
     """A graph of three nodes, of which the second asks, and a subgraph in the third; it counts the runs."""
@@ -107,21 +98,21 @@ async def test_an_interrupt_is_a_question_and_its_answer_what_it_returns() -> No
 
 async def test_what_an_interrupt_returns_can_be_made_of_the_answer() -> None:
     life = AgentLife(Trip().agent(resume=lambda value, answer: f"{answer} ({value['question']})"))
-    await run_to_end(life)
+    await life.run_to_end()
     assert life.said[-1] == "I look.\n\nGo to yes (Where to?)."
 
 
 async def test_wherever_a_crash_cuts_it_off_the_answer_reaches_the_node_and_no_node_runs_twice() -> None:
     first = AgentLife(Trip().agent())
     resumed = 0
-    for interrupted, cut in await run_to_end(first):
+    for interrupted, cut in await first.run_to_end():
         trip = Trip()
         life = interrupted.crash(cut)
         life.agent = trip.agent()
         if life.record.state.terminal:
             continue
         resumed += 1
-        await run_to_end(life)
+        await life.run_to_end()
         life.check()
         assert (life.record.state, life.said) == (first.record.state, first.said)
         for node in ("plan", "chosen", "look", "tell"):
@@ -323,12 +314,12 @@ class Writers:
 
 async def test_wherever_a_crash_cuts_it_off_what_nodes_write_with_the_turn_is_written_once() -> None:
     first = AgentLife(Writers().agent())
-    for interrupted, cut in await run_to_end(first):
+    for interrupted, cut in await first.run_to_end():
         writers = Writers()
         life = interrupted.crash(cut)
         life.agent = writers.agent()
         if not life.record.state.terminal:
-            await run_to_end(life)
+            await life.run_to_end()
             life.check()
             assert (life.record.state, life.texts()) == (State.COMPLETED, {"one": "abc", "two": "dyes"})
             assert max(map(writers.ran.count, writers.ran), default=0) <= 1
@@ -403,10 +394,10 @@ def measuring():
 
 async def test_a_graph_without_messages_says_what_output_makes_of_its_last_state() -> None:
     first = AgentLife(measuring())
-    for interrupted, cut in await run_to_end(first):
+    for interrupted, cut in await first.run_to_end():
         life = interrupted.crash(cut)
         life.agent = measuring()
-        await run_to_end(life)
+        await life.run_to_end()
         assert (life.record.state, life.reply) == (State.COMPLETED, first.reply)
     assert first.reply.startswith("high in ")
     assert measuring().editor is None
@@ -458,7 +449,7 @@ async def test_nodes_that_run_at_the_same_time_are_each_recorded_when_they_end()
         return langgraph_agent(builder.compile())
 
     first = AgentLife(agent([]))
-    cuts = await run_to_end(first)
+    cuts = await first.run_to_end()
     for interrupted, cut in cuts:
         ran: list[str] = []
         life = interrupted.crash(cut)
@@ -466,7 +457,7 @@ async def test_nodes_that_run_at_the_same_time_are_each_recorded_when_they_end()
         if life.record.state.terminal:
             continue
         ended = ended_nodes(life)
-        await run_to_end(life)
+        await life.run_to_end()
         life.check()
         assert len(ran) == 2 - ended
         [reply] = life.said

@@ -156,3 +156,11 @@ class AgentLife(Life):
     def said(self) -> list[str]:
         """The messages of the agent that are not labels, in order."""
         return [each.text for each in self.record.history if not isinstance(each, UserMessage)]
+
+
+async def ended(function, **options) -> AgentLife:
+    """A task of this function after one run, in which the laws of a turn held."""
+    life = AgentLife(function, **options)
+    await life.run()
+    life.check()
+    return life

@@ -5,7 +5,7 @@ import pytest
 from a2a_canvas import tool
 from a2a_canvas.server.agent.events import AguiSent, State, TranscriptAppended
 from a2a_canvas.server.agent.loops.agent_turn import Turn
-from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.agent_life import AgentLife, ended
 from tests.server.agent.loops.test_run_function import moment
 
 SNAPSHOT = {"type": "STATE_SNAPSHOT", "snapshot": []}
@@ -111,8 +111,7 @@ async def test_after_a_question_everything_continues() -> None:
         await turn.ask("Which?")
         await turn.agui(added(1))
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     life.answer("this")
     await life.run()
     sent, state, late = life.agui_events()

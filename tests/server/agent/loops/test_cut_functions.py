@@ -171,15 +171,6 @@ def life_of(ops: Sequence[Op], generator: bool, before: AgentLife | None = None,
     return program.life, program
 
 
-async def run_to_end(life: AgentLife) -> list:
-    cuts = []
-    while not life.record.state.terminal:
-        if life.record.state.paused:
-            life.answer("yes")
-        cuts += [(life, cut) for cut in await life.run()]
-    return cuts
-
-
 def outcome(life: AgentLife) -> tuple:
     usage = sum((event.usage for event in life.told.of(LlmCallCompleted)), Usage())
     return life.record.state, life.said, life.texts(), usage, life.agui_events()
@@ -187,14 +178,14 @@ def outcome(life: AgentLife) -> tuple:
 
 async def check_every_cut(ops: Sequence[Op], generator: bool) -> None:
     whole, _ = life_of(ops, generator)
-    cuts = await run_to_end(whole)
+    cuts = await whole.run_to_end()
     whole.check()
     for interrupted, cut in cuts:
         life, program = life_of(ops, generator, interrupted, cut)
         if life.record.state.terminal:
             continue
         kept = {item.value for item in life.record.transcript if getattr(item, "kind", "") == "kept"}
-        await run_to_end(life)
+        await life.run_to_end()
         life.check()
         assert outcome(life) == outcome(whole)
         assert len(program.ran) == len(set(program.ran))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from tests.server.agent.loops.agent_life import AgentLife
-from tests.server.agent.loops.test_cut_functions import WORDS, Op, Program, operations, outcome, run_to_end
+from tests.server.agent.loops.test_cut_functions import WORDS, Op, Program, operations, outcome
 
 SIMPLE = operations("one", "two")
 SET = st.tuples(st.just("set"), WORDS)
@@ -49,12 +49,12 @@ class Remembering(Program):
 
 async def check_every_cut(ops: Sequence[Op]) -> None:
     whole = AgentLife(Remembering(ops, generator=False).agent)
-    cuts = await run_to_end(whole)
+    cuts = await whole.run_to_end()
     for interrupted, cut in cuts:
         life = interrupted.crash(cut, Remembering(ops, generator=False).agent)
         if life.record.state.terminal:
             continue
-        await run_to_end(life)
+        await life.run_to_end()
         life.check()
         assert outcome(life) == outcome(whole)
         assert await life.state() == await whole.state()

@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import Done
-from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.agent_life import AgentLife, ended
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,9 @@ TEXTS = {"report": "# Tides\nHIGH and low", "notes": "notes"}
 SAID = ["I write it.", "Now an edit.", "All is written."]
 
 
-async def run(framework: Framework) -> AgentLife:
-    life = AgentLife(framework.agent)
-    await life.run()
-    life.check()
-    return life
-
-
 async def test_an_artifact_grows_while_the_model_writes_the_call() -> None:
     framework = Framework([Reply("", (update("u1", "word " * 20),)), Reply("Done.")])
-    life = await run(framework)
+    life = await ended(framework.agent)
     kinds = [type(event) for event in life.told.events]
     grown = [n for n, kind in enumerate(kinds) if kind is ArtifactChanged]
     written = [n for n, kind in enumerate(kinds) if kind is ToolInputAdded]
@@ -127,7 +120,7 @@ async def test_an_artifact_grows_while_the_model_writes_the_call() -> None:
 
 async def test_clients_see_the_calls_and_results_of_a_model() -> None:
     framework = Framework(SCRIPT)
-    life = await run(framework)
+    life = await ended(framework.agent)
     assert (life.record.state, life.reply, life.said) == (State.COMPLETED, "All is written.", SAID)
     assert life.texts() == TEXTS
     begun = [(event.tool_use_id, event.name) for event in life.told.of(ToolUseStarted)]
@@ -146,15 +139,13 @@ async def test_a_step_of_the_function_is_none_of_a_call(name) -> None:
         found = await turn.model.run_call("s1", "search", {}, lambda: returned("found"))
         await turn.say(f"{kept} and {found}, {await turn.once(name, lambda: returned('again'))}")
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert life.reply == "kept and found, again"
 
 
 async def test_two_calls_of_one_answer_may_write_the_same_artifact() -> None:
     framework = Framework([Reply("", (update("u1", "a"), update("u2", "b"))), Reply("Done.")])
-    assert (await run(framework)).texts() == {"report": "ab"}
+    assert (await ended(framework.agent)).texts() == {"report": "ab"}
 
 
 async def test_a_call_that_is_not_run_is_undone() -> None:
@@ -170,9 +161,7 @@ async def test_a_call_that_is_not_run_is_undone() -> None:
         await turn.model.fail_call(call.id, call.name, call.input, "Not now.")
         await turn.say("Done.")
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert life.texts() == {"report": "kept "}
     assert [event.error for event in life.told.of(ToolFailed)] == ["Not now."]
 
@@ -183,9 +172,7 @@ async def test_a_call_that_did_not_stream_is_shown_when_it_runs() -> None:
         await turn.model.run_artifact_call(call.id, call.name, call.input)
         await turn.say("Done.")
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert life.texts() == {"report": "whole"}
     assert [event.tool_use_id for event in life.told.of(ToolUseStarted)] == ["u1"]
 
@@ -200,9 +187,7 @@ async def test_an_answer_that_fails_takes_back_what_it_showed() -> None:
             await turn.model.respond("model", answer)
         await turn.say("Whole.")
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert life.said == ["Whole."]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State, ToolFailed, ToolSucceeded, ToolUseStarted
 from a2a_canvas.server.agent.loops.agent_turn import Turn
-from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.agent_life import AgentLife, ended
 from tests.server.agent.loops.test_model_steps import Call, Framework, Reply, update
 
 
@@ -34,9 +34,7 @@ def in_parallel(agents: dict[str, Framework], delays: list[int]):
 @given(st.lists(st.integers(0, 60), min_size=3, max_size=3))
 async def test_sub_agents_that_run_at_the_same_time_have_their_calls_and_artifacts(delays: list[int]) -> None:
     agents = {name: sub_agent(name, f"{name} looks at it.") for name in ("a", "b", "c")}
-    life = AgentLife(in_parallel(agents, delays))
-    await life.run()
-    life.check()
+    life = await ended(in_parallel(agents, delays))
     assert life.record.state is State.COMPLETED
     assert [" ".join(life.said).count(f"{name} looks at it.") for name in agents] == [1, 1, 1]
     assert life.texts() == {name: f"{name} writes. " * 3 for name in agents}
@@ -78,8 +76,6 @@ async def test_calls_that_run_at_the_same_time_may_write_the_same_artifact() -> 
         await turn.model.respond("model", lambda: framework._stream(turn, 0, framework.replies[0]))
         await asyncio.gather(*(framework._run(turn, call) for call in calls))
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert sorted(life.texts()["report"].split()) == ["one.", "three.", "two."]
     assert [event.tool_use_id for event in life.told.of(ToolSucceeded)] == ["u1", "u2", "u3"]

@@ -12,14 +12,7 @@ from a2a_canvas.server.agent.loops.agent_turn import MAX_REPORTED, Turn
 from a2a_canvas.tools.functions import recorded_call
 from a2a_canvas.tools.functions.results import ToolError
 from tests.fakes import said
-from tests.server.agent.loops.agent_life import AgentLife
-
-
-async def ended(function, **options) -> AgentLife:
-    life = AgentLife(function, **options)
-    await life.run()
-    life.check()
-    return life
+from tests.server.agent.loops.agent_life import AgentLife, ended
 
 
 async def test_what_it_says_is_the_reply() -> None:
@@ -126,8 +119,7 @@ async def test_it_may_decline_and_nothing_after_that_happens() -> None:
         except BaseException:
             await turn.stream("never shown")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert (life.record.state, life.reply) == (State.REJECTED, "Not about tides.")
 
 
@@ -208,9 +200,7 @@ async def test_a_reply_without_an_end_fails_the_task_and_long_texts_of_several_r
             while True:
                 await getattr(turn, kind)("x")
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert (life.record.state, life.reply) == (
         State.FAILED,
         "The agent's reply exceeds 1,000 characters. Have it write long texts to an artifact.",
@@ -240,9 +230,7 @@ async def test_what_a_step_returns_is_json_of_a_limited_length_and_an_error_name
                 await turn.once("hits", lambda value=value: returned(value))
         await turn.once("long", lambda: returned("x" * 999))
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     sentence = "'long' returned 1,001 characters of JSON, and 1,000 can be kept. Write long results to an artifact."
     assert (life.record.state, life.reply) == (State.FAILED, sentence)
 
@@ -265,8 +253,7 @@ async def test_what_no_client_could_be_sent_is_replaced(write) -> None:
     async def agent(turn: Turn) -> None:
         await write(turn)
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.record.state is not State.FAILED
     assert "a\ufffd" in str(life.told.events)
     assert "\\ud800" not in str([event for event in life.told.events if not isinstance(event, TranscriptAppended)])
@@ -302,8 +289,7 @@ async def test_questions_asked_at_the_same_time_are_one_message() -> None:
         when, where = await asyncio.gather(turn.ask("When?"), turn.ask("Where?"))
         await turn.stream(f"{when}/{where}")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert (life.record.state, life.reply) == (State.INPUT_REQUIRED, "When?\nWhere?")
     life.answer("at eight")
     await life.run()

@@ -11,7 +11,7 @@ from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.tools.functions.results import ToolError
-from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.agent_life import AgentLife, ended
 from tests.server.agent.turn.cut_harness import Cut
 
 KILLED: ContextVar[asyncio.Event] = ContextVar("killed")
@@ -83,8 +83,7 @@ async def test_a_step_takes_an_async_function_and_not_its_result(of_tool: bool) 
         ):
             await step(fetch())
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.record.state is State.COMPLETED
 
 
@@ -144,8 +143,7 @@ async def test_the_nth_step_of_a_name_is_not_the_step_whose_name_ends_so() -> No
     async def value(n: int) -> int:
         return n
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.reply == "[0, 1, 2, 3]"
 
 
@@ -215,8 +213,7 @@ async def test_two_steps_that_write_the_same_artifact_get_an_error_that_names_bo
         )
         await turn.say(str(results[1]))
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.reply == "Artifact 'report' is being written by the step 'one'. Try again after it."
     assert life.texts() == {"report": "1"}
 
@@ -255,8 +252,7 @@ async def test_a_task_that_is_started_in_a_step_cannot_begin_another_or_ask(use:
             await turn.once("outer", lambda: asyncio.create_task(inner()))
         await turn.say("Done.")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.reply == "Done."
 
 
@@ -277,8 +273,7 @@ async def test_a_task_that_outlives_its_step_gets_an_error() -> None:
         with pytest.raises(RuntimeError, match=r"'step' has ended\. What it starts must end before it returns"):
             await left[0]
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert (life.record.state, life.texts()) == (State.COMPLETED, {})
 
 
@@ -295,8 +290,7 @@ async def test_a_question_waits_for_the_steps_that_run_and_they_do_not_run_again
         answer, stepped = await asyncio.gather(turn.ask("Where?"), turn.once("step", step))
         await turn.say(f"{answer}, {stepped}")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     life.answer("Brest")
     await life.run()
     assert (life.reply, ran) == ("Brest, stepped", ["step"])
@@ -308,8 +302,7 @@ async def test_questions_of_a_task_group_are_asked_together() -> None:
             asked = [group.create_task(turn.ask(question)) for question in ("When?", "Where?")]
         await turn.say("/".join(each.result() for each in asked))
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert (life.record.state, life.reply) == (State.INPUT_REQUIRED, "When?\nWhere?")
     life.answer("now")
     await life.run()
@@ -332,9 +325,7 @@ async def test_a_step_that_raises_leaves_nothing() -> None:
             await turn.once("step", fails)
         await turn.stream("After.")
 
-    life = AgentLife(agent)
-    await life.run()
-    life.check()
+    life = await ended(agent)
     assert (life.texts(), life.said) == ({"report": "kept"}, ["Before. After."])
 
 
@@ -351,8 +342,7 @@ async def test_a_step_of_a_key_may_be_tried_again() -> None:
         if attempt == 0:
             raise ZeroDivisionError
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.texts() == {"report": "1"}
 
 

@@ -7,14 +7,7 @@ import pytest
 from a2a_canvas import ToolError
 from a2a_canvas.server.agent.loops.agent_turn import Budget, Turn
 from tests.fakes import said
-from tests.server.agent.loops.agent_life import AgentLife
-
-
-async def ended(function) -> AgentLife:
-    life = AgentLife(function)
-    await life.run()
-    life.check()
-    return life
+from tests.server.agent.loops.agent_life import AgentLife, ended
 
 
 async def test_artifacts_are_listed_with_name_and_version() -> None:

@@ -12,7 +12,7 @@ from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.run_function import STATE_CONFLICT
 from a2a_canvas.server.agent.loops.turn_values import STATE, SavedValues, StateConflict, fit_turns
 from tests.fakes import said
-from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.agent_life import AgentLife, ended
 
 
 async def result(value="done"):
@@ -53,8 +53,7 @@ async def test_a_state_is_committed_with_the_next_step(step: str) -> None:
                 await turn.ask("Where?")
         raise ValueError("after the step")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert await life.state() == 1
 
 
@@ -67,8 +66,7 @@ async def test_what_a_failed_function_has_set_since_its_last_step_is_dropped() -
         await turn.values.set("dropped", b"1")
         raise ValueError("here")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.record.state is State.FAILED
     assert await life.state() == "kept"
     assert await life.values.list("context", "") == ["kept"]
@@ -96,8 +94,7 @@ async def test_what_is_set_in_a_step_is_committed_with_that_step_alone() -> None
             await running
         assert await turn.values.list() == ["quick"]
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.record.state is State.COMPLETED
     assert await life.values.list("context", "") == ["quick"]
 
@@ -179,8 +176,7 @@ async def test_named_values_are_the_newest_in_a_run_that_begins_again() -> None:
         await turn.values.delete("checkpoint 0")
         assert await turn.values.get("checkpoint 0") is None
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     life.answer("Brest")
     await life.run()
     assert life.record.state is State.COMPLETED
@@ -225,8 +221,7 @@ async def test_a_run_that_begins_again_does_not_overwrite_what_another_task_has_
             await turn.state.set(["mine", "more"])
         await turn.state.set([*await turn.state.get(), "more"])
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     await other_task_sets(life, ["mine", "other"])
     life.answer("Brest")
     await life.run()
@@ -273,8 +268,7 @@ async def test_a_value_that_is_no_json_is_an_error_that_names_the_key() -> None:
         with pytest.raises(ValueError, match=r'state\["messages"\]\[0\] is set, which is no JSON value'):
             await turn.state.set({"messages": [{1}]})  # type: ignore[dict-item]
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.record.state is State.COMPLETED
 
 
@@ -284,8 +278,7 @@ async def test_a_bad_name_is_an_error(name: str) -> None:
         with pytest.raises(ValueError, match="The name of a value"):
             await turn.values.set(name, b"")
 
-    life = AgentLife(agent)
-    await life.run()
+    life = await ended(agent)
     assert life.record.state is State.COMPLETED
 
 

@@ -1,5 +1,7 @@
 """A task over several runs of its turn, each of which a crash may cut off."""
 
+from collections.abc import Mapping
+
 from a2a_canvas.server.agent.events import (
     AssistantOutput,
     LlmCallCompleted,
@@ -52,6 +54,15 @@ class Life:
             await self._take_back()
             await self.go_on(await open_drafts(self.store, "context", "task"))
         return cuts.all
+
+    async def run_to_end(self, answers: Mapping[str, str] | None = None) -> list[tuple["Life", Cut]]:
+        """As many runs as it takes, questions answered with "yes" or as `answers` says; where it could be cut off."""
+        cuts: list[tuple[Life, Cut]] = []
+        while not self.record.state.terminal:
+            if self.record.state.paused:
+                self.answer((answers or {}).get(self.record.message.text, "yes"))
+            cuts += [(self, cut) for cut in await self.run()]
+        return cuts
 
     async def go_on(self, drafts: tuple[str, ...]) -> None:
         record = self.record
