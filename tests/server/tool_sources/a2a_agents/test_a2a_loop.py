@@ -18,8 +18,13 @@ from tests.fakes import Hold, said
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.agent.turn.cut_harness import WaitingStore
 from tests.server.tool_sources.remote_agents.fake_agent import (
+    ANSWERS,
+    PLAN,
+    REPORT,
+    TURNS,
+    WRITTEN,
     FakeAgent,
-    asks,
+    check_every_cut,
     chunk,
     completed,
     no_time,
@@ -27,15 +32,6 @@ from tests.server.tool_sources.remote_agents.fake_agent import (
     whole,
     working,
 )
-
-REPORT = [
-    working("Looking at the sky…"),
-    whole("report", "# Weather\n", name="report.md"),
-    chunk("report", "Rain "),
-    chunk("report", "and wind.", last=True),
-    completed("It rains."),
-]
-WRITTEN = "# Weather\nRain and wind."
 
 
 def loop_of(agent, timeout: float = 600) -> AgentFunction:
@@ -209,24 +205,6 @@ async def test_its_task_is_cancelled_when_a_limit_ends_ours_while_it_waits() -> 
 
 # ------------------------------------------------------------------------------ questions and crashes
 
-TURNS = (
-    [working("Hm…"), whole("plan", "Table", name="plan.md"), chunk("plan", "."), asks("When?")],
-    [working("Booking…"), chunk("plan", " At eight."), status(pb.TASK_STATE_AUTH_REQUIRED, "Log in.")],
-    [chunk("plan", " Paid."), completed("Booked.")],
-)
-PLAN = "Table. At eight. Paid."
-ANSWERS = {"When?": "at eight", "Log in.": "I have"}
-
-
-async def to_the_end(life: AgentLife) -> list:
-    """Run it to its end, answering; where it could be cut off."""
-    found = []
-    while not life.record.state.terminal:
-        if life.record.state.paused:
-            life.answer(ANSWERS[life.record.message.text])
-        found += [(life, cut) for cut in await life.run()]
-    return found
-
 
 async def test_what_it_asks_is_asked_here_and_the_answer_goes_to_the_same_task() -> None:
     agent = FakeAgent(*TURNS)
@@ -264,7 +242,7 @@ async def test_its_id_is_recorded_before_a_message_is_sent() -> None:
                 yield event
 
     life = AgentLife(loop_of(Noting(*TURNS)))
-    await to_the_end(life)
+    await life.run_to_end(ANSWERS)
     assert recorded == [True] * 3
 
 
@@ -272,30 +250,12 @@ async def test_its_id_is_recorded_before_a_message_is_sent() -> None:
 async def test_wherever_a_crash_cuts_us_off_its_task_is_followed_on_and_not_begun_again(went_on) -> None:
     agent = FakeAgent(*TURNS)
     first = AgentLife(loop_of(agent))
-    history: list = []
 
-    def note() -> None:
-        history.append((first, len(first.told.events), agent.copy()))
-
-    note()
-    agent.changed = note
-    cuts = await to_the_end(first)
-    assert len(cuts) > 20
-    for interrupted, cut in cuts:
-        life = interrupted.crash(cut)
-        if life.record.state.terminal:
-            continue
-        there = [state for _, told, state in history if told <= cut.told][-1].copy()
-        if went_on:
-            there.go_on()
+    def resume(life: AgentLife, there: FakeAgent) -> None:
         life.agent = loop_of(there)
-        await to_the_end(life)
-        life.check()
-        assert (life.record.state, life.reply, life.texts()) == (State.COMPLETED, "Booked.", {"plan": PLAN})
-        assert [message.parts[0].text for message in there.messages.values()] in (
-            ["Go", "at eight", "I have"],
-            ["Go", "at eight"],
-        )
+
+    await check_every_cut(first, agent, resume, went_on=went_on)
+    assert [message.parts[0].text for message in agent.messages.values()] == ["Go", "at eight", "I have"]
 
 
 def test_a_url_that_cannot_be_used_is_a_sentence() -> None:

@@ -11,9 +11,11 @@ from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
+from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tool_sources.remote_agents.agent_call import AgentCall
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
 from a2a_canvas.tools.functions.function_tool import FunctionTool
+from tests.server.agent.turn.turn_life import Life
 
 Event = pb.StreamResponse
 LOST = AgentFault("the connection to it broke", retryable=True)
@@ -52,6 +54,24 @@ def chunk(artifact_id: str, *texts: str, append: bool = True, name: str = "", la
 
 def whole(artifact_id: str, *texts: str, name: str = "") -> Event:
     return chunk(artifact_id, *texts, append=False, name=name)
+
+
+REPORT = [
+    working("Looking at the sky…"),
+    whole("report", "# Weather\n", name="report.md"),
+    chunk("report", "Rain "),
+    chunk("report", "and wind.", last=True),
+    completed("It rains."),
+]
+WRITTEN = "# Weather\nRain and wind."
+TURNS = (
+    [working("Hm…"), whole("plan", "Table", name="plan.md"), chunk("plan", "."), asks("When?")],
+    [working("Booking…"), chunk("plan", " At eight."), status(pb.TASK_STATE_AUTH_REQUIRED, "Log in.")],
+    [chunk("plan", " Paid."), completed("Booked.")],
+)
+"""Three turns, which write a plan and wait for the user twice."""
+PLAN = "Table. At eight. Paid."
+ANSWERS = {"When?": "at eight", "Log in.": "I have"}
 
 
 def fold_event(task: pb.Task, event: Event) -> None:
@@ -139,6 +159,36 @@ class FakeAgent:
 
     def _has(self, artifact_id: str) -> bool:
         return any(each.artifact_id == artifact_id for each in self.task.artifacts)
+
+
+async def check_every_cut(
+    first: Life, agent: FakeAgent, resume: Callable[[Any, FakeAgent], None], *, went_on: bool
+) -> None:
+    """Wherever a crash cuts our task off, that of the agent is followed on and not begun again.
+
+    Args:
+        first: our task, which asks `agent`, which says `TURNS`.
+        resume: gives the task that goes on the agent as it was at the cut.
+        went_on: whether the agent has said the rest of its turn meanwhile.
+    """
+    history = [(0, agent.copy())]
+    agent.changed = lambda: history.append((len(first.told.events), agent.copy()))
+    cuts = await first.run_to_end(ANSWERS)
+    assert len(cuts) > 20
+    sent = [message.parts[0].text for message in agent.messages.values()]
+    for interrupted, cut in cuts:
+        life = interrupted.crash(cut)
+        if life.record.state.terminal:
+            continue
+        there = [state for told, state in history if told <= cut.told][-1].copy()
+        if went_on:
+            there.go_on()
+        resume(life, there)
+        await life.run_to_end(ANSWERS)
+        life.check()
+        assert (life.record.state, life.record.message.text) == (State.COMPLETED, "Booked.")
+        assert life.texts() == {"plan": PLAN}
+        assert [message.parts[0].text for message in there.messages.values()] in (sent, sent[:2])
 
 
 async def no_time(seconds: float) -> None:

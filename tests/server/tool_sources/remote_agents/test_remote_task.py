@@ -20,10 +20,15 @@ from tests.server.agent.turn.cut_harness import YieldingModel, items_of
 from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.agent.turn.turn_life import Life
 from tests.server.agent.turn.turn_scripts import START
+from tests.server.tool_sources.remote_agents.asking import result, texts
 from tests.server.tool_sources.remote_agents.fake_agent import (
+    PLAN,
+    REPORT,
+    TURNS,
+    WRITTEN,
     FakeAgent,
     asking_tool,
-    asks,
+    check_every_cut,
     chunk,
     completed,
     status,
@@ -45,27 +50,8 @@ async def run(agent, *shared, **options) -> TurnHarness:
     return turn
 
 
-def result(turn: TurnHarness) -> str:
-    [one] = turn.results()
-    return ("ERROR " if one.is_error else "") + one.content
-
-
 def transcript_of(turn: TurnHarness) -> Transcript:
     return (to_user_input(said("m-0", "Go")), *items_of(turn.told.events))
-
-
-async def texts(turn: TurnHarness) -> dict[str, str]:
-    return {each.artifact_id: each.text for each in await turn.store.list("context")}
-
-
-REPORT = [
-    working("Looking at the sky…"),
-    whole("report", "# Weather\n", name="report.md"),
-    chunk("report", "Rain "),
-    chunk("report", "and wind.", last=True),
-    completed("It rains."),
-]
-WRITTEN = "# Weather\nRain and wind."
 
 
 async def test_its_status_is_our_label_its_artifacts_grow_here_and_its_last_message_is_the_result() -> None:
@@ -383,28 +369,11 @@ async def test_its_task_is_cancelled_with_ours_and_not_when_ours_goes_on_elsewhe
 
 # ------------------------------------------------------------------------------ questions and crashes
 
-TURNS = (
-    [working("Hm…"), whole("plan", "Table", name="plan.md"), chunk("plan", "."), asks("When?")],
-    [working("Booking…"), chunk("plan", " At eight."), status(pb.TASK_STATE_AUTH_REQUIRED, "Log in.")],
-    [chunk("plan", " Paid."), completed("Booked.")],
-)
-PLAN = "Table. At eight. Paid."
-ANSWERS = {"When?": "at eight", "Log in.": "I have"}
 CALLS = [answer(text("I book."), call("T1", "ask_weather", {"message": "Book"}, at=1)), answer(text("Booked."))]
 
 
 def life_of(agent) -> Life:
     return Life(FakeLLM(CALLS), START, tools=(*TOOLS, asking_tool(agent)))
-
-
-async def to_the_end(life: Life) -> list:
-    """Run it to its end, answering; where it could be cut off."""
-    found = []
-    while life.record.state is not State.COMPLETED:
-        if life.record.state.paused:
-            life.answer(ANSWERS[life.record.message.text])
-        found += [(life, cut) for cut in await life.run()]
-    return found
 
 
 async def test_what_it_asks_is_asked_here_and_the_answer_goes_to_the_same_task() -> None:
@@ -456,29 +425,11 @@ async def test_what_the_user_changes_while_it_waits_stays_when_the_agent_does_no
 async def test_wherever_a_crash_cuts_us_off_its_task_is_followed_on_and_not_begun_again(went_on) -> None:
     agent = FakeAgent(*TURNS)
     first = life_of(agent)
-    history: list = []
 
-    def note() -> None:
-        history.append((first, len(first.told.events), agent.copy()))
-
-    note()
-    agent.changed = note
-    cuts = await to_the_end(first)
-    assert len(cuts) > 20
-    for interrupted, cut in cuts:
-        life = interrupted.crash(cut)
-        if life.record.state.terminal:
-            continue
-        there = [state for _, told, state in history if told <= cut.told][-1].copy()
-        if went_on:
-            there.go_on()
+    def resume(life: Life, there: FakeAgent) -> None:
         begun = any(type(item).__name__ == "ToolStep" for item in life.record.transcript)
         life.llm = YieldingModel(FakeLLM(CALLS[1:] if begun else CALLS))
         life.tools = (*TOOLS, asking_tool(there))
-        await to_the_end(life)
-        life.check()
-        assert life.texts() == {"plan": PLAN}
-        assert [message.parts[0].text for message in there.messages.values()] in (
-            ["Book", "at eight", "I have"],
-            ["Book", "at eight"],
-        )
+
+    await check_every_cut(first, agent, resume, went_on=went_on)
+    assert [message.parts[0].text for message in agent.messages.values()] == ["Book", "at eight", "I have"]
