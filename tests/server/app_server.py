@@ -16,6 +16,7 @@ from uuid import uuid4
 import grpc
 import grpc.aio
 import httpx
+import pytest
 import uvicorn
 from a2a.client import Client, ClientCallContext, ClientConfig, ClientFactory, client_factory
 from a2a.compat.v0_3.grpc_transport import CompatGrpcTransport
@@ -39,6 +40,8 @@ SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"
 WAYS = [(binding, version) for binding in ("JSONRPC", "HTTP+JSON", "GRPC") for version in ("1.0", "0.3")]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
+Way = tuple[str, str]
+every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 

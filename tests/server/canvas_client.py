@@ -14,12 +14,11 @@ from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from tests.server.app_server import TURN, WAYS, Served, Stream, asking, sent
+from tests.server.app_server import TURN, WAYS, Served, Stream, Way, asking, sent
 
 SCRIPT = Path(__file__).parent / "scripts" / "canvas.yaml"
 CANVAS = "urn:a2a-canvas:canvas:v1"
 AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
-Way = tuple[str, str]
 
 # ----------------------------------------------------------------------------- asking
 

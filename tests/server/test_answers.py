@@ -11,7 +11,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
 from a2a_canvas.server.accounts.api_key import new_key
-from tests.server.app_server import WAYS, Served, agent_options, asking, said
+from tests.server.app_server import WAYS, Served, agent_options, asking, every_way, said
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -141,7 +141,7 @@ async def shared(served: Served, context: str) -> Conversation:
 
 
 @pytest.mark.parametrize(("kind", "asker"), ASKED, ids="-".join)
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_an_answer_to_the_task_is_taken_from_whom_it_waits_for(
     served: Served, context: str, way: tuple[str, str], kind: str, asker: str
 ) -> None:
@@ -160,7 +160,7 @@ async def test_an_answer_to_the_task_is_taken_from_whom_it_waits_for(
 
 
 @pytest.mark.parametrize(("kind", "asker"), ASKED, ids="-".join)
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_without_a_task_the_message_of_another_begins_one_of_its_own(
     served: Served, context: str, way: tuple[str, str], kind: str, asker: str
 ) -> None:

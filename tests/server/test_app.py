@@ -30,8 +30,10 @@ from tests.server.app_server import (
     WAYS,
     Served,
     Stream,
+    Way,
     asking,
     envelope,
+    every_way,
     history_of,
     said,
     sent,
@@ -40,8 +42,6 @@ from tests.server.app_server import (
     with_turn_events,
 )
 
-Way = tuple[str, str]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 every_way_of_1_0 = pytest.mark.parametrize("way", [way for way in WAYS if way[1] == "1.0"], ids="-".join)
 
 WRITTEN = "# report\n\nHello, wörld 😀.\n"
@@ -223,8 +223,9 @@ async def test_cancel_stops_the_model_and_every_watcher_sees_it(served: Served, 
 
 
 @every_way
-async def test_a_task_that_waits_for_input_can_be_canceled(served: Served, way: Way) -> None:
-    paused = await sent(served, way, asking("ask"))
+@pytest.mark.parametrize("waits", ["ask", "secret"], ids=["for input", "for authentication"])
+async def test_a_task_that_waits_can_be_canceled(served: Served, way: Way, waits: str) -> None:
+    paused = await sent(served, way, asking(waits))
     canceled = await served.client(*way).cancel_task(pb.CancelTaskRequest(id=paused.id))
     assert canceled.status.state == pb.TASK_STATE_CANCELED
 
@@ -314,13 +315,6 @@ async def test_a_task_that_requires_authentication_waits_for_a_message_like_a_qu
         assert [each.id for each in (await served.client(*way).list_tasks(listing)).tasks] == [task.id]
     done = await sent(served, way, asking(answer, task=task.id))
     assert (done.id, done.status.state, said(done.status)) == (task.id, pb.TASK_STATE_COMPLETED, then)
-
-
-@every_way
-async def test_a_task_that_requires_authentication_can_be_canceled(served: Served, way: Way) -> None:
-    paused = await sent(served, way, asking("secret"))
-    canceled = await served.client(*way).cancel_task(pb.CancelTaskRequest(id=paused.id))
-    assert canceled.status.state == pb.TASK_STATE_CANCELED
 
 
 @every_way

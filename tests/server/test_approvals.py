@@ -10,7 +10,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.wire import CANVAS
 from tests.server.agui_client import Thread, agent
-from tests.server.app_server import WAYS, Served, asking, said, sent
+from tests.server.app_server import Served, asking, every_way, said, sent
 from tests.server.protocols.agui.agui_verifier import CLIENTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -53,7 +53,7 @@ ANSWERS = pytest.mark.parametrize(
 
 
 @ANSWERS
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 @pytest.mark.transports
 async def test_the_client_is_told_what_is_to_run_and_answers(
     served: Served, context: str, way: tuple[str, str], words: str, outcome: str

@@ -36,7 +36,7 @@ from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 from tests.free_port import free_port
 from tests.loopback import serving_app
-from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
+from tests.server.app_server import WAYS, Served, asking, envelope, every_way, sent, serving
 from tests.server.protocols.identity.tokens import SigningKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -273,7 +273,7 @@ async def test_with_a_credential_a_call_is_answered_as_without_authentication(
         assert error is None or error.code() not in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 @pytest.mark.parametrize("credential", RIGHT.values(), ids=RIGHT)
 async def test_a_client_of_the_sdk_talks_with_each_kind_of_credential(
     served: Served, way: tuple[str, str], credential: str
@@ -289,7 +289,7 @@ async def with_credential(served: Served, way: tuple[str, str], credential: str)
     return event.task
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_what_one_user_makes_another_does_not_see(served: Served, way: tuple[str, str]) -> None:
     task = await with_credential(served, way, KEY)
     client = served.client(*way)
@@ -352,7 +352,7 @@ async def extended(served: Served, way: tuple[str, str], credential: str = "") -
     return await client.get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=context)
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_the_extended_card_is_for_callers_with_credentials(served: Served, way: tuple[str, str]) -> None:
     card = await extended(served, way, KEY)
     assert card.name

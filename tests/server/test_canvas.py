@@ -13,7 +13,7 @@ from a2a.utils.errors import UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict, MessageToJson
 
 from a2a_canvas.server.agent.model import ModelRequest, ModelText
-from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, text_of
+from tests.server.app_server import TURN, Served, Stream, Way, asking, every_way, said, text_of
 from tests.server.canvas_client import (
     AGENTSTACK,
     CANVAS,
@@ -37,8 +37,6 @@ from tests.server.canvas_client import (
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-Way = tuple[str, str]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 EMOJI = "😀 Café 👩‍👩‍👧 one two\r\nthree 🎉 four\n"
 COMPLETED, REJECTED = pb.TASK_STATE_COMPLETED, pb.TASK_STATE_REJECTED

@@ -8,11 +8,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from tests.server.app_server import WAYS, Served
-from tests.server.canvas_client import CANVAS, SCRIPT, Doc, Way, made
+from tests.server.app_server import Served, Way, every_way
+from tests.server.canvas_client import CANVAS, SCRIPT, Doc, made
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from tests.server.app_server import WAYS, Served, asking, envelope
+from tests.server.app_server import WAYS, Served, Way, asking, envelope, every_way
 from tests.server.canvas_client import AGENTSTACK, CANVAS, SCRIPT, Doc, made, say, selected, with_metadata
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-Way = tuple[str, str]
 TEXT = "😀 one\ntwo\nthree\n"
 HERE = {"start": 3, "end": 6}
 CURRENT = {"op": "edit", "artifactId": "doc", "baseVersion": 1}
@@ -111,7 +110,7 @@ async def refused(doc: Doc, request: Any, way: Way, *told: str) -> None:
     assert (await doc.now(), await doc.tasks(), len(doc.served.model.requests)) == before
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_bad_input_names_the_field_and_what_it_must_be_and_leaves_nothing(doc: Doc, way: Way) -> None:
     for given, told in BAD.values():
         await refused(doc, with_metadata(doc.context, "say 1", {CANVAS: given}), way, *told)
@@ -145,7 +144,7 @@ async def test_rest_answers_with_400(doc: Doc, path: str) -> None:
     assert "op is " in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_an_artifact_without_text_cannot_be_edited(server: Served, way: Way) -> None:
     doc = Doc(server, (await made(server, "")).context)
     files = Doc(server, f"{doc.context}-files")
@@ -154,14 +153,14 @@ async def test_an_artifact_without_text_cannot_be_edited(server: Served, way: Wa
         await refused(files, files.edit("say 1", selection), way, "artifactId", "without text")
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_a_put_has_a_text_or_files(doc: Doc, way: Way) -> None:
     request = doc.operation("put", text="x")
     request.message.parts.add(url="https://example.com/i.png", media_type="image/png")
     await refused(doc, request, way, "message.parts must not have files or data beside the text of a put")
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_an_edit_must_say_what_is_to_be_changed(doc: Doc, way: Way) -> None:
     request = doc.edit("x", HERE)
     request.message.ClearField("parts")
@@ -169,7 +168,7 @@ async def test_an_edit_must_say_what_is_to_be_changed(doc: Doc, way: Way) -> Non
     await refused(doc, request, way, "message.parts", "text")
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_an_operation_is_a_task_of_its_own(doc: Doc, way: Way) -> None:
     done = (await doc.tasks())[0][0]
     request = doc.edit("say 1", HERE)

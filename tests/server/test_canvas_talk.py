@@ -7,12 +7,10 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
-from tests.server.app_server import WAYS, Served, asking, said, text_of
+from tests.server.app_server import Served, Way, asking, every_way, said, text_of
 from tests.server.canvas_client import CANVAS, Doc, with_metadata
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-Way = tuple[str, str]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 TEXT = "The tide comes in. Crabs hide.\n\nThe tide goes out. Crabs wander about.\n"
 SHORTER = "The tide comes in. Crabs hide.\n\nThe tide goes out.\n"

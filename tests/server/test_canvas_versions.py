@@ -8,12 +8,10 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.agent.model import ModelRequest, ToolResult
-from tests.server.app_server import WAYS, Served, asking, said, text_of
+from tests.server.app_server import WAYS, Served, Way, asking, every_way, said, text_of
 from tests.server.canvas_client import CANVAS, SCRIPT, Doc, canvas_of, folded, made, names, say, selected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-Way = tuple[str, str]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 COMPLETED, REJECTED = pb.TASK_STATE_COMPLETED, pb.TASK_STATE_REJECTED
 
 

@@ -20,15 +20,13 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
+from tests.server.app_server import Served, Way, asking, envelope, every_way, sent, serving
 
 REQUIRED = "urn:example:required"
 OFFERED = "urn:example:offered"
-Way = tuple[str, str]
 Ask = Callable[[Served, Way], Awaitable[Any]]
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.transports]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 
 def card(folder: Path, capabilities: dict[str, Any]) -> Path:

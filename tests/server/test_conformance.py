@@ -11,7 +11,7 @@ from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub as Stub03
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
 
-from tests.server.app_server import WAYS, Served, asking, envelope, sent
+from tests.server.app_server import WAYS, Served, asking, envelope, every_way, sent
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,7 +69,7 @@ async def test_so_does_grpc(served: Served) -> None:
 # ------------------------------------------------------------------------------------------ questions
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_a_question_is_answered_by_its_context_alone(served: Served, context: str, way: tuple[str, str]) -> None:
     asked = await sent(served, way, asking("ask", context=context))
     assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED
@@ -82,7 +82,7 @@ async def test_a_question_is_answered_by_its_context_alone(served: Served, conte
 # ---------------------------------------------------------------------------------------- repetition
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_a_first_message_that_is_sent_again_runs_once_if_its_id_is_unique(
     served: Served, way: tuple[str, str]
 ) -> None:
@@ -186,7 +186,7 @@ async def test_a_state_that_is_none_is_refused_in_every_binding(served: Served) 
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_times_have_milliseconds_and_find_their_task(served: Served, context: str, way: tuple[str, str]) -> None:
     task = await sent(served, way, asking("just say it", context=context))
     assert task.status.timestamp.nanos % 1_000_000 == 0

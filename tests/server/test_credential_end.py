@@ -26,7 +26,7 @@ from a2a_canvas.server.protocols.identity.authenticator import ConfiguredKeys
 from a2a_canvas.server.tasks.journal import cursors
 from tests.fakes import API_KEYS, Clock
 from tests.server.agui_client import PATH, Run
-from tests.server.app_server import WAYS, Served, Stream, asking, serving, text_of
+from tests.server.app_server import Served, Stream, asking, every_way, serving, text_of
 from tests.server.protocols.identity.tokens import SigningKey
 from tests.server.test_authentication import bearer, issuing
 
@@ -34,7 +34,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KEY, OTHER_KEY, _ = API_KEYS
 SLOW = "0123456789" * 10
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 every_kind = pytest.mark.parametrize("kind", ["key", "token"])
 
 

@@ -22,8 +22,10 @@ from tests.server.app_server import (
     WAYS,
     Served,
     Stream,
+    Way,
     asking,
     envelope,
+    every_way,
     history_of,
     said,
     sent,
@@ -33,8 +35,6 @@ from tests.server.app_server import (
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-Way = tuple[str, str]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 SCENARIOS = {
     "write report": "I wrote report.",

@@ -25,12 +25,10 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.new_database import with_tables
-from tests.server.app_server import WAYS, Served, asking, sent, serving
+from tests.server.app_server import Served, Way, asking, every_way, sent, serving
 from tests.server.push.receiver import Notification, Receiver, accept, receiving, state_of
 
-Way = tuple[str, str]
 Json = dict[str, Any]
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

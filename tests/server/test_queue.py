@@ -12,10 +12,9 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import State
 from tests.server.agui_client import Thread
-from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, sent, serving, with_turn_events
+from tests.server.app_server import TURN, Served, Stream, Way, asking, every_way, said, sent, serving, with_turn_events
 
 WAITING = "Waiting: number 1 in the queue…"
-Way = tuple[str, str]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,7 +32,7 @@ async def busy() -> AsyncIterator[Served]:
         assert running.task.status.state == pb.TASK_STATE_COMPLETED
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_a_stream_begins_with_what_waits_and_goes_on_when_it_runs(way: Way) -> None:
     async with busy() as served:
         stream = Stream(served.client(*way).send_message(asking("just say it")))

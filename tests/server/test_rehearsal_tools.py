@@ -11,7 +11,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import TOOL_PREFIX
 from a2a_canvas.tools.ask_user import ask_user
-from tests.server.app_server import WAYS, Served, asking, said, sent, serving
+from tests.server.app_server import Served, asking, every_way, said, sent, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -48,7 +48,7 @@ async def calling(rehearsing: Served) -> AsyncIterator[Served]:
         yield served
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 @pytest.mark.parametrize(
     ("call", "answer", "reply"),
     [

@@ -38,6 +38,7 @@ from tests.server.app_server import (
     clients,
     envelope,
     events_of,
+    every_way,
     said,
     sent,
     stoppable,
@@ -92,7 +93,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
 # ----------------------------------------------------------------------- in process
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str, str]) -> None:
     async with stoppable() as (server, running, served):
         stream = Stream(served.client(*way).send_message(asking("slowly notes")))

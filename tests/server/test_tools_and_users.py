@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.history import CREDENTIALS
 from a2a_canvas.server.tasks.kept_files import LARGE_BYTES
 from a2a_canvas.store.sql.compression import decompress
-from tests.server.app_server import WAYS, Served, Stream, agent_options, asking, history_of, said, serving
+from tests.server.app_server import Served, Stream, agent_options, asking, every_way, history_of, said, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -166,7 +166,7 @@ def states(task: pb.Task) -> tuple[str, str]:
     return pb.TaskState.Name(task.status.state).removeprefix("TASK_STATE_"), said(task.status)
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@every_way
 async def test_credentials_that_a_tool_asks_for_reach_the_tool_and_nobody_else(
     served: Served, context: str, way: tuple[str, str], app_options: dict[str, Any]
 ) -> None:

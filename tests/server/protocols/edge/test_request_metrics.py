@@ -22,10 +22,9 @@ from a2a_canvas.server.protocols.edge.request_metrics import (
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse
 from a2a_canvas.server.protocols.pipeline.http_answers import Answers
 from tests.metric_values import values
-from tests.server.app_server import WAYS, Served, Stream, asking, envelope
+from tests.server.app_server import Served, Stream, asking, envelope, every_way
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 Figures = dict[tuple[str, ...], float]
 
