@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +116,20 @@ def call(client: TestClient, method: str, params: dict[str, Any]) -> dict[str, A
     return client.post("/", json=request, headers={"A2A-Version": "1.0"}).json()
 
 
+def cut_off_edit(folder: Path, edit: Any, began: Sequence[object]) -> tuple[Settings, dict[str, Any]]:
+    """The settings of a server that stopped once `edit` had begun, and the task of the edit."""
+    settings = Settings(database=f"sqlite:///{folder}/tasks.db", page=False, public_url=URL, shared_token=None)
+    message = operation("tides", "louder", "edit", selection={"start": 12, "end": 16, "text": "high"})
+    with TestClient(create_app(settings, loop=reef(edit)), base_url=URL) as client:
+        write = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tides"}], "contextId": "tides"}
+        call(client, "SendMessage", {"message": write})
+        now = {"returnImmediately": True}
+        task = call(client, "SendMessage", {"message": message, "configuration": now})["result"]["task"]
+        while not began:
+            call(client, "GetTask", {"id": task["id"]})
+    return settings, task
+
+
 def test_an_edit_that_a_restart_cut_off_runs_again(tmp_path) -> None:
     runs: list[tuple[bool, bool]] = []
 
@@ -127,15 +143,7 @@ def test_an_edit_that_a_restart_cut_off_runs_again(tmp_path) -> None:
             runs.append((turn.resumed, turn.handed_over))
         yield "UD"
 
-    settings = Settings(database=f"sqlite:///{tmp_path}/tasks.db", page=False, public_url=URL, shared_token=None)
-    message = operation("tides", "louder", "edit", selection={"start": 12, "end": 16, "text": "high"})
-    with TestClient(create_app(settings, loop=reef(slow)), base_url=URL) as client:
-        write = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tides"}], "contextId": "tides"}
-        call(client, "SendMessage", {"message": write})
-        now = {"returnImmediately": True}
-        task = call(client, "SendMessage", {"message": message, "configuration": now})["result"]["task"]
-        while not runs:
-            call(client, "GetTask", {"id": task["id"]})
+    settings, task = cut_off_edit(tmp_path, slow, runs)
     assert runs == [(False, False), (False, True)]
     with TestClient(create_app(settings, loop=reef(slow)), base_url=URL) as client:
         state = ""
@@ -208,15 +216,7 @@ def test_an_edit_that_was_accepted_with_a_model_fails_without_one(tmp_path) -> N
         began.append(turn.text)
         await asyncio.Event().wait()
 
-    settings = Settings(database=f"sqlite:///{tmp_path}/tasks.db", page=False, public_url=URL, shared_token=None)
-    message = operation("tides", "louder", "edit", selection={"start": 12, "end": 16, "text": "high"})
-    with TestClient(create_app(settings, loop=reef(slow)), base_url=URL) as client:
-        write = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tides"}], "contextId": "tides"}
-        call(client, "SendMessage", {"message": write})
-        now = {"returnImmediately": True}
-        task = call(client, "SendMessage", {"message": message, "configuration": now})["result"]["task"]
-        while not began:
-            call(client, "GetTask", {"id": task["id"]})
+    settings, task = cut_off_edit(tmp_path, slow, began)
     with TestClient(create_app(settings, loop=writer), base_url=URL) as client:
         status = {"state": ""}
         while not status["state"].endswith("FAILED"):

@@ -37,7 +37,6 @@ LIST = "write a shopping list for pancakes"
 MAIL = "write an email to my boss asking for a raise"
 TIDES = "write an outline about tide pools"
 STORY = "write a short story about a lighthouse keeper"
-JAPAN = "plan a trip to Japan for 7 days"
 RECIPE = "write a recipe for pancakes"
 
 ADMISSION = re.compile(
@@ -67,10 +66,6 @@ def headings(text: str) -> list[str]:
 
 def items(text: str) -> list[str]:
     return re.findall(r"(?m)^(?:[-*]|\d+\.) (?:\[.\] )?(.+)$", text)
-
-
-def sentences(text: str) -> int:
-    return len(re.findall(r"[.!?](?=\s|$)", text))
 
 
 def before_heading(number: int, pattern: str) -> Check:

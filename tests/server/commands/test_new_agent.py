@@ -19,8 +19,6 @@ from tests.server.app_server import asking, said, sent, serving
 
 pytestmark = pytest.mark.filterwarnings("default")
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

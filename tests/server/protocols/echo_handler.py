@@ -7,8 +7,6 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import PushNotificationNotSupportedError, TaskNotFoundError, UnsupportedOperationError
 
-CARD = pb.AgentCard(name="echo", description="echo", version="1")
-
 
 class Echo(RequestHandler):
     """Puts the message into a task's history and status, as deep as a real server would.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
@@ -276,6 +276,28 @@ async def test_who_leaves_while_waiting_is_not_missed(harness: CommitHarness) ->
     assert harness.one.durable == ["a"]
 
 
+def run_without_pauses(test: Coroutine[Any, Any, None]) -> None:
+    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
+    logging.disable(logging.CRITICAL)
+    try:
+        asyncio.run(test)
+    finally:
+        commit.RETRY_SECONDS = retry
+        logging.disable(logging.NOTSET)
+
+
+def away_for(harness: CommitHarness) -> list[int]:
+    """How many of the next transactions fail, to be set."""
+    left = [0]
+
+    def failing() -> Exception | None:
+        left[0] -= 1
+        return Unavailable("it is away") if left[0] >= 0 else None
+
+    harness.paper.failing = failing
+    return left
+
+
 @settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(["one", "other"]), st.booleans(), st.integers(0, 2)), max_size=15))
 def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_order(
@@ -287,13 +309,7 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
             [(who, f"{number}", now, failures) for number, (who, now, failures) in enumerate(said)],
         )
         harness.commits.start()
-        left = [0]
-
-        def failing() -> Exception | None:
-            left[0] -= 1
-            return Unavailable("it is away") if left[0] >= 0 else None
-
-        harness.paper.failing = failing
+        left = away_for(harness)
         for who, word, now, failures in words:
             getattr(harness, who).staged.append(word)
             left[0] += failures
@@ -310,13 +326,7 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
         assert sorted(written, key=int) == [word for _, word, _, _ in words]
         assert harness.lost == 0
 
-    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
-    logging.disable(logging.CRITICAL)
-    try:
-        asyncio.run(run())
-    finally:
-        commit.RETRY_SECONDS = retry
-        logging.disable(logging.NOTSET)
+    run_without_pauses(run())
 
 
 CONTEXTS = "healthy", "other", "sick"
@@ -333,13 +343,7 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
     async def run() -> None:
         harness = CommitHarness()
         harness.commits.start()
-        left = [0]
-
-        def failing() -> Exception | None:
-            left[0] -= 1
-            return Unavailable("it is away") if left[0] >= 0 else None
-
-        harness.paper.failing = failing
+        left = away_for(harness)
         words: dict[str, list[str]] = {"one": [], "other": []}
         for number, (who, context, poison, now, failures) in enumerate(said):
             word = f"{context[0]}{number:02}{'!' if poison and context == 'sick' else ''}"
@@ -364,13 +368,7 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
         assert sorted(written) == sorted([*harness.one.durable, *harness.other.durable])
         assert harness.lost == 0
 
-    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
-    logging.disable(logging.CRITICAL)
-    try:
-        asyncio.run(run())
-    finally:
-        commit.RETRY_SECONDS = retry
-        logging.disable(logging.NOTSET)
+    run_without_pauses(run())
 
 
 async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(

@@ -122,15 +122,21 @@ async def test_a_client_that_leaves_stops_its_task_only_if_the_operator_wants_it
     assert record.state is (State.CANCELED if cancels else State.COMPLETED)
 
 
-@pytest.mark.parametrize("first", [0, 1])
-async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) -> None:
-    world, hold = holding()
+async def two_reading(world: ScriptedRuntime) -> tuple[list[Client], list[asyncio.Task[None]]]:
+    """Two clients that read the same run, and whose leaving can cancel it."""
     routes = agui_routes(AgUiConfig(world.runtime, BodyLimits(), ids("run"), cancel_on_disconnect=True))
     clients = [Client(world, app=routes[0].app) for _ in range(2)]
     sending = []
     for client in clients:
         sending.append(asyncio.create_task(client.send(body())))
         await client.until("TEXT_MESSAGE_CONTENT")
+    return clients, sending
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) -> None:
+    world, hold = holding()
+    clients, sending = await two_reading(world)
     assert clients[0].task_id == clients[1].task_id
     clients[first].leave()
     await sending[first]
@@ -143,12 +149,7 @@ async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) ->
 
 async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
     world, _ = holding()
-    routes = agui_routes(AgUiConfig(world.runtime, BodyLimits(), ids("run"), cancel_on_disconnect=True))
-    clients = [Client(world, app=routes[0].app) for _ in range(2)]
-    sending = []
-    for client in clients:
-        sending.append(asyncio.create_task(client.send(body())))
-        await client.until("TEXT_MESSAGE_CONTENT")
+    clients, sending = await two_reading(world)
     for client in clients:
         client.leave()
     await asyncio.gather(*sending)

@@ -36,13 +36,6 @@ JSON = st.recursive(
 )
 
 
-def nested(levels: int, kind: str) -> object:
-    value: object = "x"
-    for _ in range(levels):
-        value = {"a": value} if kind == "object" else [value]
-    return value
-
-
 @given(JSON)
 def test_all_json_that_utf8_and_doubles_hold_is_read_as_the_json_module_reads_it(value: object) -> None:
     assert check_json(json.dumps(value).encode(), LIMITS) == value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -31,7 +32,10 @@ from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
 from tests.new_database import create_tables
 from tests.server.tasks.kept_count import assert_tasks_counted
+from tests.server.tasks.runtime.runtime_harness import rest
 
+SOON = 60.0
+"""Seconds after which a test says that what it waits for never comes."""
 LONG_LEASE = LeaseTiming(heartbeat=0.2, expiry=20.0)
 """No lease runs out, however busy the machine is."""
 SHORT_LEASE = LeaseTiming(heartbeat=0.05, expiry=0.8)
@@ -164,3 +168,10 @@ async def replicas(url: str = "") -> AsyncIterator[Replicas]:
     finally:
         await several.stop()
         await database.close()
+
+
+async def ended(replica: Replica, task_id: str) -> TaskRecord:
+    """The task when nothing follows any more."""
+    async with asyncio.timeout(SOON):
+        await rest(await replica.runtime.follow(task_id, ANONYMOUS))
+    return await replica.record(task_id)

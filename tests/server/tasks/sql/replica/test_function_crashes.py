@@ -4,18 +4,14 @@ import asyncio
 
 import pytest
 
-from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.run_function import NOT_RESTARTABLE
-from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS, TOO_MANY_RESUMPTIONS
-from tests.server.tasks.runtime.runtime_harness import rest
-from tests.server.tasks.sql.replica_harness import Replica, Replicas
+from tests.server.tasks.sql.replica_harness import SOON, Replicas, ended
 
 CRASHES = MAX_RESUMPTIONS + 1
-SOON = 60.0
 
 
 async def nothing() -> None:
@@ -63,12 +59,6 @@ async def end_servers(started: Replicas, agent: Agent, count: int, *, crash: boo
             await replica.stop()
             replica.dead = True
     return task_id
-
-
-async def ended(replica: Replica, task_id: str) -> TaskRecord:
-    async with asyncio.timeout(SOON):
-        await rest(await replica.runtime.follow(task_id, ANONYMOUS))
-    return await replica.record(task_id)
 
 
 async def test_three_crashes_without_a_new_step_end_the_task(started: Replicas) -> None:

@@ -44,18 +44,9 @@ from tests.database_fixtures import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
 from tests.new_database import create_tables
 from tests.server.tasks.runtime.runtime_harness import rest, states
-from tests.server.tasks.sql.replica_harness import Replica
+from tests.server.tasks.sql.replica_harness import SOON, Replica, ended
 
 HELLO = answer(text("Hello"))
-SOON = 60.0
-"""Seconds after which a test says that what it waits for never comes."""
-
-
-async def ended(replica: Replica, task_id: str) -> TaskRecord:
-    """The task when nothing follows any more."""
-    async with asyncio.timeout(SOON):
-        await rest(await replica.runtime.follow(task_id, ANONYMOUS))
-    return await replica.record(task_id)
 
 
 async def waiting(replica: Replica) -> str:

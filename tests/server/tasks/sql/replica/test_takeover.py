@@ -41,11 +41,9 @@ from a2a_canvas.store.sql.database import Database
 from tests.fakes import Hold, answer, broken, parts, said, text, write
 from tests.server.tasks.kept_count import counted, recounted
 from tests.server.tasks.runtime.runtime_harness import rest
-from tests.server.tasks.sql.replica_harness import Replica, Replicas
+from tests.server.tasks.sql.replica_harness import SOON, Replica, Replicas, ended
 
 HELLO = answer(text("Hello"))
-SOON = 20.0
-"""Seconds after which a test says that what it waits for never comes."""
 PIECE = "twenty characters.. "
 
 
@@ -86,12 +84,6 @@ async def idle(several: Replicas, *calls: Sequence[object]) -> Replica:
     replica.backend._heartbeat.cancel()
     replica.backend._takeover_task.cancel()
     return replica
-
-
-async def ended(replica: Replica, task_id: str) -> TaskRecord:
-    async with asyncio.timeout(SOON):
-        await rest(await replica.runtime.follow(task_id, ANONYMOUS))
-    return await replica.record(task_id)
 
 
 async def columns(replica: Replica, task_id: str, *names: str) -> tuple[object, ...]:
