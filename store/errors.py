@@ -9,6 +9,13 @@ StoreError
 ├── VersionConflict       the change was made for a version that is not current
 ├── MergeConflict         two changes to a version affect the same place
 ├── PassageLost           the passage of an edit cannot be found in the current version
+├── AnnotationNotFound    the artifact has no such annotation
+├── AnnotationClosed      it has been accepted, rejected or resolved
+├── AnnotationStale       its passage is gone
+├── NotItsAuthor          only its author, and the owner of the context, may withdraw it
+├── WrongAnnotationKind   the step is one for comments, or for suggestions
+├── RemarkTooLong         a comment of more bytes than one may have
+├── TooManyAnnotations    the artifact has as many open annotations as it may have
 ├── InvalidChange
 │   ├── EmptyUpdate       an update without parts
 │   ├── MediaTypeConflict texts of two media types cannot be joined
@@ -116,6 +123,68 @@ class PassageLost(StoreError):
         self.artifact_id = artifact_id
         self.base = base
         self.current = current
+
+
+class AnnotationNotFound(StoreError):
+    def __init__(self, artifact_id: str, annotation_id: str) -> None:
+        super().__init__(
+            f"Artifact {artifact_id!r} has no annotation {annotation_id!r}. List its annotations to see their ids."
+        )
+        self.artifact_id = artifact_id
+        self.annotation_id = annotation_id
+
+
+class AnnotationClosed(StoreError):
+    """`state`: `accepted`, `rejected` or `resolved`."""
+
+    def __init__(self, annotation_id: str, state: str) -> None:
+        super().__init__(f"Annotation {annotation_id!r} is {state} already. Nothing was changed.")
+        self.annotation_id = annotation_id
+        self.state = state
+
+
+class AnnotationStale(StoreError):
+    def __init__(self, annotation_id: str) -> None:
+        super().__init__(
+            f"The passage of annotation {annotation_id!r} is no longer in the text, so it cannot be accepted. "
+            "Nothing was changed. Reject it, or make a new suggestion."
+        )
+        self.annotation_id = annotation_id
+
+
+class NotItsAuthor(StoreError):
+    def __init__(self, annotation_id: str) -> None:
+        super().__init__(
+            f"Annotation {annotation_id!r} is someone else's. Only its author and the owner of the conversation can "
+            "withdraw it."
+        )
+        self.annotation_id = annotation_id
+
+
+class WrongAnnotationKind(StoreError):
+    """`kind`: what it is, `comment` or `suggestion`. `advice`: what to do with it."""
+
+    def __init__(self, annotation_id: str, kind: str, advice: str) -> None:
+        super().__init__(f"Annotation {annotation_id!r} is a {kind}. {advice}")
+        self.annotation_id = annotation_id
+        self.kind = kind
+
+
+class RemarkTooLong(StoreError):
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"The comment has {size} bytes; {limit} are allowed. Shorten it.")
+        self.size = size
+        self.limit = limit
+
+
+class TooManyAnnotations(StoreError):
+    def __init__(self, artifact_id: str, limit: int) -> None:
+        super().__init__(
+            f"Artifact {artifact_id!r} has {limit} open comments and suggestions, which is the limit. "
+            "Accept, reject or resolve some of them."
+        )
+        self.artifact_id = artifact_id
+        self.limit = limit
 
 
 class InvalidChange(StoreError):

@@ -120,13 +120,13 @@ def _repeats(hunk: Hunk, old: str, span: Span) -> bool:
 
 def _path(versions: Sequence[Version], base: int, current: int) -> Iterator[tuple[int, bool]]:
     """The versions to apply (False) or to reverse (True) to get from one version to the other."""
-    up, down = list(_ancestors(versions, base)), list(_ancestors(versions, current))
+    up, down = list(ancestors(versions, base)), list(ancestors(versions, current))
     shared = set(up) & set(down)
     yield from ((number, True) for number in takewhile(lambda number: number not in shared, up))
     yield from ((number, False) for number in reversed([number for number in down if number not in shared]))
 
 
-def _ancestors(versions: Sequence[Version], number: int) -> Iterator[int]:
+def ancestors(versions: Sequence[Version], number: int) -> Iterator[int]:
     """A version, its parent and so on, ending with 0."""
     while number:
         yield number

@@ -21,16 +21,16 @@ MAX_SETTINGS = 58
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 5_400,
+    "store": 6_300,
     "tools": 3_600,
     "server/accounts": 1_900,
-    "server/agent": 13_400,
+    "server/agent": 13_900,
     "server/client": 3_600,
     "server/commands": 3_000,
-    "server/protocols": 12_000,
+    "server/protocols": 12_400,
     "server/push": 1_470,
     "server/settings": 1_280,
-    "server/tasks": 9_000,
+    "server/tasks": 9_400,
     "server/tool_sources": 5_600,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""

@@ -20,20 +20,20 @@ ELSEWHERE = {
     "artifacts": STORE
     | {f"{JOURNAL}/{name}.py" for name in ("prune", "removal", "sql_contexts")}
     | {f"{PROJECTIONS}/replicas.py"},
-    "kept_bytes": {f"{JOURNAL}/prune.py", f"{JOURNAL}/removal.py", f"{PROJECTIONS}/sql_kept.py"},
+    "kept_bytes": {f"{JOURNAL}/prune.py", f"{JOURNAL}/removal.py", f"{JOURNAL}/sql_kept.py"},
     "contexts": {f"{JOURNAL}/{name}.py" for name in ("context_tails", "journal_reading", "prune", "removal")}
     | {f"{PROJECTIONS}/watchers.py"},
-    "owned_contexts": {f"{JOURNAL}/sql_contexts.py", f"{PROJECTIONS}/sql_kept.py", f"{PROJECTIONS}/watchers.py"},
+    "owned_contexts": {f"{JOURNAL}/sql_contexts.py", f"{JOURNAL}/sql_kept.py", f"{PROJECTIONS}/watchers.py"},
     "message_keys": {f"{JOURNAL}/removal.py"},
     "task_contexts": {f"{JOURNAL}/journal_reading.py"},
-    "replicas": {f"{PROJECTIONS}/{name}.py" for name in ("loop_values", "task_counts", "watchers")}
+    "replicas": {f"{PROJECTIONS}/{name}.py" for name in ("context_holders", "task_counts", "watchers")}
     | {f"{REPLICA}/{name}.py" for name in ("lease", "takeover")},
     "tasks": PUSH
     | {
         f"{JOURNAL}/{name}.py"
         for name in ("journal_reading", "prune", "removal", "sql_contexts", "sql_journal", "tails")
     }
-    | {f"{PROJECTIONS}/{name}.py" for name in ("loop_values", "task_counts", "watchers")}
+    | {f"{PROJECTIONS}/{name}.py" for name in ("context_holders", "loop_values", "task_counts", "watchers")}
     | {f"{REPLICA}/{name}.py" for name in ("inbox", "lease", "takeover")},
 }
 """The other files that name a table. A new one needs a reason: a function beside the table is easier to find."""

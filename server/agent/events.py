@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
 from a2a_canvas.tools.functions.recorded_call import StepKind
@@ -307,7 +308,10 @@ StreamEvent = (
     | LlmCallCompleted
     | FinalMessageStarted
 )
-TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | TranscriptAppended | MessageReceived | AguiSent
+ContextChange = ArtifactChanged | AnnotationsChanged
+"""What takes a position in the log of a context (`tasks/journal/context_log.py`)."""
+
+TurnEvent = StreamEvent | EditEvent | ContextChange | StatusChanged | TranscriptAppended | MessageReceived | AguiSent
 
 Emit = Callable[[TurnEvent], Awaitable[None]]
 """Appends an event to the task's journal. It never suspends: events emitted in one event-loop step are committed

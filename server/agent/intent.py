@@ -1,59 +1,36 @@
 """What a message asks for: an edit of a selection, a version step, a user's own edit, or a conversation. Pure.
 
 Rule 1: the metadata decides, never the wording: a message with an operation in its metadata is that operation.
-Rule 2: operations are parsed strictly. An unknown or misspelt field, or one of the wrong type, is an error that names
-        it: silently ignoring a precondition such as `baseVersion` would overwrite someone's work.
-Rule 3: our metadata without `op` is a conversation; it names the artifact and the selection the user is looking at.
+Rule 2: our metadata without `op` is a conversation; it names the artifact and the selection the user is looking at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, ConfigDict, Field
 
+from a2a_canvas.server.agent.annotation_operations import (
+    ANNOTATION_FORMS,
+    AnnotationOperation,
+)
+from a2a_canvas.server.agent.operation_forms import (
+    ArtifactOperationForm,
+    Id,
+    InvalidOperation,
+    SelectionForm,
+    SelectionRequest,
+    read_form,
+    require_text,
+)
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
-from a2a_canvas.store.text.spans import Unit
-from a2a_canvas.store.text.unicode import MAX_ID, valid_id
+from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.store.text.wording import choice, format_value
-from a2a_canvas.tools.faults import reason_of
-
-
-class InvalidOperation(Exception):
-    """The operation of a message is invalid; nothing has changed.
-
-    Args:
-        field: the invalid field, as the sender names it.
-        reason: the rest of the sentence, such as "is missing".
-    """
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field} {reason}.")
-        self.field = field
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionRequest:
-    """A selection as the sender gave it: offsets, lines, or both, and the selected `text`.
-
-    Attributes:
-        fields: the sender's names of the offsets.
-    """
-
-    start: int | None = None
-    end: int | None = None
-    unit: Unit = "utf16"
-    text: str | None = None
-    line_start: int | None = None
-    line_end: int | None = None
-    fields: tuple[str, str] = ("selection.start", "selection.end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +95,7 @@ class Converse:
     focus: Focus | None = None
 
 
-Operation = SelectionEdit | VersionStep | Put | Upload
+Operation = SelectionEdit | VersionStep | Put | Upload | AnnotationOperation
 Intent = Operation | Converse
 
 
@@ -136,11 +113,6 @@ def intent_of(metadata: Metadata, parts: Parts) -> Intent:
     return Converse()
 
 
-def instruction_of(parts: Parts) -> str:
-    """The texts of a message."""
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text.strip())
-
-
 def _object(uri: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise InvalidOperation(f"metadata[{uri}]", f"is {format_value(given)} and must be an object")
@@ -156,61 +128,24 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     return read_form(OPERATIONS[op], given).intent(parts)
 
 
-class OperationForm(BaseModel):
-    """The fields of an operation, as sent."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
-
-
-Id = Annotated[str, Field(min_length=1, max_length=MAX_ID), AfterValidator(valid_id)]
-
-
-class _SelectionForm(OperationForm):
-    start: int | None = None
-    end: int | None = None
-    unit: Unit = "utf16"
-    text: str | None = None
-    line_start: int | None = None
-    line_end: int | None = None
-
-    @model_validator(mode="after")
-    def _says_where(self) -> _SelectionForm:
-        if (self.start is None) != (self.end is None):
-            raise ValueError("needs both start and end, or neither")
-        if self.start is None and self.line_start is None:
-            raise ValueError("needs start and end, or lineStart and lineEnd")
-        if self.line_start is None and self.line_end is not None:
-            raise ValueError("needs lineStart where it has lineEnd")
-        return self
-
-    def to_request(self) -> SelectionRequest:
-        last_line = self.line_start if self.line_end is None else self.line_end
-        return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
-
-
-class _ArtifactOperationForm(OperationForm):
-    artifact_id: Id
-    base_version: int | None = None
-
-
-class _FocusForm(_ArtifactOperationForm):
-    selection: _SelectionForm | None = None
+class _FocusForm(ArtifactOperationForm):
+    selection: SelectionForm | None = None
 
     def focus(self) -> Focus:
         return Focus(self.artifact_id, self.base_version, self.selection.to_request() if self.selection else None)
 
 
-class _EditForm(_ArtifactOperationForm):
+class _EditForm(ArtifactOperationForm):
     op: Literal["edit"]
-    selection: _SelectionForm
+    selection: SelectionForm
     strategy: Strategy = "replace"
 
     def intent(self, parts: Parts) -> SelectionEdit:
-        selection, instruction = self.selection.to_request(), _instruction(parts)
+        selection, instruction = self.selection.to_request(), require_text(parts)
         return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version)
 
 
-class _StepForm(_ArtifactOperationForm):
+class _StepForm(ArtifactOperationForm):
     op: Literal["undo", "redo"]
     group: bool = False
 
@@ -219,7 +154,7 @@ class _StepForm(_ArtifactOperationForm):
         return VersionStep(self.artifact_id, step(self.base_version, self.group))
 
 
-class _RestoreForm(_ArtifactOperationForm):
+class _RestoreForm(ArtifactOperationForm):
     op: Literal["restore"]
     version: int
 
@@ -227,7 +162,7 @@ class _RestoreForm(_ArtifactOperationForm):
         return VersionStep(self.artifact_id, Restore(self.version, self.base_version))
 
 
-class _PutForm(_ArtifactOperationForm):
+class _PutForm(ArtifactOperationForm):
     op: Literal["put"]
     text: str | None = None
     name: Annotated[str, Field(min_length=1, max_length=MAX_ID)] | None = None
@@ -266,43 +201,14 @@ class _AgentStackForm(BaseModel):
 
     def intent(self, parts: Parts) -> SelectionEdit:
         selection = SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index"))
-        return SelectionEdit(self.artifact_id, selection, "replace", _instruction(parts, self.description), None)
+        return SelectionEdit(self.artifact_id, selection, "replace", require_text(parts, self.description), None)
 
 
-def _instruction(parts: Parts, description: str = "") -> str:
-    texts = dict.fromkeys(words for words in (description.strip(), instruction_of(parts)) if words)
-    if not texts:
-        raise InvalidOperation("message.parts", "must say in a text what is to be changed")
-    return "\n".join(texts)
-
-
-OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {
+EDIT_FORMS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {
     "edit": _EditForm,
     "undo": _StepForm,
     "redo": _StepForm,
     "restore": _RestoreForm,
     "put": _PutForm,
 }
-
-F = TypeVar("F", bound=BaseModel)
-
-
-def read_form(form: type[F], given: Mapping[str, Any]) -> F:
-    """The fields that were sent.
-
-    Raises:
-        InvalidOperation: one is unknown, missing or invalid.
-    """
-    try:
-        return form.model_validate(given)
-    except ValidationError as error:
-        faults = error.errors()
-    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
-    first = (unknown or faults)[0]
-    field = ".".join(str(step) for step in first["loc"]) or "''"
-    if unknown:
-        # A misspelt name causes two errors, an unknown and a missing field: the unknown one helps.
-        here = form if len(first["loc"]) == 1 else _SelectionForm
-        names = [info.alias or name for name, info in here.model_fields.items()]
-        raise InvalidOperation(field, f"is no field of this operation, which has {choice(names, 'and')}")
-    raise InvalidOperation(field, reason_of(first))
+OPERATIONS = {**EDIT_FORMS, **ANNOTATION_FORMS}

@@ -22,7 +22,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
-from a2a_canvas.server.tasks.sql.projections.sql_kept import SqlKeptBytes
+from a2a_canvas.server.tasks.sql.journal.sql_kept import SqlKeptBytes
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
 

@@ -13,7 +13,7 @@ from a2a_canvas.server.accounts.sql.sql_usage import KEPT_DAYS, DayUsage, read_u
 from a2a_canvas.server.backend.migrations import check
 from a2a_canvas.server.backend.open_database import DatabaseError, open_database
 from a2a_canvas.server.settings.settings import SettingsError, load
-from a2a_canvas.server.tasks.sql.projections.sql_kept import UserBytes, read_kept
+from a2a_canvas.server.tasks.sql.journal.sql_kept import UserBytes, read_kept
 
 ANONYMOUS = "(anonymous)"
 COLUMNS = ("requests", "turns", "tokens_in", "tokens_out")

@@ -12,7 +12,6 @@ Rule 4: what the state was before a run first set it is stored until the task en
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Protocol, TypeVar
 
 from a2a_canvas.server.agent.loops.turn_values import STATE, SavedValues, StoredValue, digest_of, stored_value
 from a2a_canvas.server.tasks.errors import TaskDetached
+from a2a_canvas.store.holds import Holds
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.retrying import retry_while_unavailable
 
@@ -116,26 +116,6 @@ class TaskValues:
 
     async def _call(self, step: Callable[[], Awaitable[T]]) -> T:
         return await retry_while_unavailable(step, self.pause, self.check)
-
-
-class Holds:
-    """Which task of this process holds the values of each context."""
-
-    def __init__(self) -> None:
-        self._holders: dict[ContextKey, str] = {}
-        self._ended: dict[ContextKey, asyncio.Event] = {}
-
-    async def take(self, context_id: ContextKey, task_id: str) -> None:
-        """Wait until no other task holds them."""
-        while self._holders.setdefault(context_id, task_id) != task_id:
-            await self._ended.setdefault(context_id, asyncio.Event()).wait()
-
-    def release(self, context_id: ContextKey, task_id: str) -> None:
-        """End the hold of this task, if it has one."""
-        if self._holders.get(context_id) == task_id:
-            del self._holders[context_id]
-            if ended := self._ended.pop(context_id, None):
-                ended.set()
 
 
 class InMemoryContextValues:

@@ -25,6 +25,9 @@ from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, OwnedContexts
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.annotations.annotation import PlacedAnnotation
+from a2a_canvas.store.annotations.annotation_places import place_annotations
+from a2a_canvas.store.annotations.annotation_store import AnnotationStore
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.models import Artifact, Ref, Version
@@ -77,7 +80,7 @@ class Contexts:
 
     def artifacts_beside(self, task: TaskRecord) -> ContextArtifacts:
         """The artifacts of the context of a task that a caller may read, since it has the record."""
-        return ContextArtifacts(task.context_id, self.store)
+        return ContextArtifacts(task.context_id, self.store, self.journal.annotations)
 
     def _require_level(self, caller: Caller, grant: ContextGrant, level: Level) -> Context:
         if grant.level < level:
@@ -158,7 +161,7 @@ class Context:
 
     @property
     def artifacts(self) -> ContextArtifacts:
-        return ContextArtifacts(self.key, self._contexts.store)
+        return ContextArtifacts(self.key, self._contexts.store, self._contexts.journal.annotations)
 
     async def follow(self) -> ContextSubscription:
         """A snapshot of its artifacts, and every change after it.
@@ -214,6 +217,7 @@ class ContextArtifacts:
 
     key: ContextKey
     _store: ArtifactStore
+    _annotations: AnnotationStore
 
     async def list(self) -> tuple[Artifact, ...]:
         return await self._store.list(self.key)
@@ -229,6 +233,14 @@ class ContextArtifacts:
 
     async def version_times(self, artifact_id: str) -> Mapping[int, datetime]:
         return await self._store.version_times(self._ref(artifact_id))
+
+    async def annotations(self, artifact_id: str) -> tuple[Version | None, tuple[PlacedAnnotation, ...]]:
+        """The current version of an artifact, if it has one, and its annotations as a reader of it sees them."""
+        current = (await self.get(artifact_id)).version
+        versions = await self.versions(artifact_id)
+        stored = await self._annotations.list(self.key, artifact_id)
+        version = versions[current - 1] if current else None
+        return version, await place_annotations(stored, versions, current)
 
     def _ref(self, artifact_id: str) -> Ref:
         return Ref(self.key, artifact_id, "")

@@ -3,9 +3,9 @@
 Rule 1: `record(n) = fold(record(n - 1), entry(n))`, and nothing else ever changes a record.
 Rule 2: a fold costs what its entry brings, not what the task already has (texts are ropes).
 Rule 3: history holds every message once: each of the user's, and each of the agent's that is not a label.
-Rule 4: messages, state changes, completed calls and edits, and closed versions are durable before anybody sees them.
-        Everything else (text and drafts in progress, labels) is seen without a wait for its own commit; a crash may
-        lose the end of it.
+Rule 4: messages, state changes, completed calls and edits, closed versions and annotations are durable before anybody
+        sees them. Everything else (text and drafts in progress, labels) is seen without a wait for its own commit; a
+        crash may lose the end of it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import Converse, Intent, Operation
 from a2a_canvas.server.agent.phases import Phase
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.changes import AppendParts, apply, compact
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
 from a2a_canvas.store.ids import ContextKey
@@ -171,7 +172,14 @@ def is_durable(state: State, event: TurnEvent) -> bool:
             return event.state is not state or (message is not None and not message.label)
         case ArtifactChanged():
             return event.last_chunk
-        case MessageReceived() | TranscriptAppended() | ToolSucceeded() | ToolFailed() | EditCompleted():
+        case (
+            MessageReceived()
+            | TranscriptAppended()
+            | ToolSucceeded()
+            | ToolFailed()
+            | EditCompleted()
+            | AnnotationsChanged()
+        ):
             return True
         case _:
             return False

@@ -16,7 +16,7 @@ from typing import Any
 from ag_ui import core
 from pydantic.alias_generators import to_camel
 
-from a2a_canvas.server.agent.intent import OperationForm
+from a2a_canvas.server.agent.operation_forms import OperationForm
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.agui.older import older_form
 from a2a_canvas.server.protocols.guard.calls import REQUESTS

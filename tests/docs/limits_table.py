@@ -149,6 +149,11 @@ VALUES = (
           "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
     Limit(("canvas:v1 name",), f"{MAX_ID} characters", _INVALID, "server/agent/test_intent.py"
           "::test_a_name_for_a_new_artifact_is_neither_empty_nor_longer_than_an_id"),
+    Limit(("canvas:v1 replacement",), "`--max-artifact-bytes`", _INVALID,
+          "server/tasks/test_annotation_store.py::test_what_is_refused_changes_nothing"),
+    Limit(("canvas:v1 annotationId", "canvas:v1 by"), "256 characters; an annotation of the artifact; any name",
+          _INVALID,
+          "server/tasks/test_annotation_store.py::test_what_is_refused_changes_nothing"),
     Limit(("canvas:v1 artifactId", "canvas:v1 shareId", "canvas:v1 baseVersion", "canvas:v1 version",
            "canvas:v1 start", "canvas:v1 end", "canvas:v1 lineStart", "canvas:v1 lineEnd"),
           f"{MAX_ID} characters; integers, for existing versions and places", _INVALID,

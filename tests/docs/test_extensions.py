@@ -18,9 +18,10 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.intent import OPERATIONS
 from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.script import ScriptedModel
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.assembly.engine import Clock, make_engine
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
@@ -33,6 +34,7 @@ from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
+from a2a_canvas.store.text.wording import choice
 from tests.docs.pages import assert_has, blocks, page, rows, section
 from tests.server.app_server import Stream, asking, serving, with_turn_events
 
@@ -370,7 +372,7 @@ WRONG: list[dict[str, Any]] = [
     {"op": "put", "text": "", "name": "x", "baseVersion": 1},
 ]
 REFUSALS = [
-    "op is 'move' and must be edit, undo, redo, restore or put.",
+    f"op is 'move' and must be {choice(OPERATIONS)}.",
     "version is no field of this operation, which has artifactId, baseVersion, op and group.",
     "selection is missing.",
     "artifactId is 'x', which this context does not have; it has 'fetch' and 'image'.",

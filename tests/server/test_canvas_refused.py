@@ -8,6 +8,8 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
+from a2a_canvas.server.agent.intent import OPERATIONS
+from a2a_canvas.store.text.wording import choice
 from tests.server.app_server import WAYS, Served, Way, asking, envelope, every_way
 from tests.server.canvas_client import AGENTSTACK, CANVAS, SCRIPT, Doc, made, say, selected, with_metadata
 
@@ -17,7 +19,10 @@ HERE = {"start": 3, "end": 6}
 CURRENT = {"op": "edit", "artifactId": "doc", "baseVersion": 1}
 
 BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "unknown op": ({"op": "rewrite", "artifactId": "doc"}, ("op", "edit, undo, redo, restore or put")),
+    "unknown op": (
+        {"op": "rewrite", "artifactId": "doc"},
+        ("op", choice(OPERATIONS)),
+    ),
     "op that is no text": ({"op": 1, "artifactId": "doc"}, ("op", "edit, undo")),
     "no artifact named": ({"op": "undo"}, ("artifactId", "missing")),
     "no such artifact": ({"op": "undo", "artifactId": "nope"}, ("artifactId", "'nope'")),

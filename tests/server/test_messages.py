@@ -8,7 +8,9 @@ import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub as Stub03
 
+from a2a_canvas.server.agent.intent import OPERATIONS
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.text.wording import choice
 from tests.server.app_server import Served, envelope
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -119,7 +121,10 @@ async def test_so_are_those_of_a2a_03(served: Served, method: str, params: Any, 
 
 OPERATIONS: list[tuple[Any, str]] = [
     ("edit", f"metadata[{CANVAS}] is 'edit' and must be an object."),
-    ({"op": "edt"}, "op is 'edt' and must be edit, undo, redo, restore or put."),
+    (
+        {"op": "edt"},
+        f"op is 'edt' and must be {choice(OPERATIONS)}.",
+    ),
     (
         {"op": "undo", "artifact_id": "a"},
         "artifact_id is no field of this operation, which has artifactId, baseVersion,",

@@ -21,7 +21,7 @@ from google.rpc import error_details_pb2
 
 from a2a_canvas import Turn
 from a2a_canvas.server.accounts.api_key import new_key
-from a2a_canvas.server.tasks.sql.projections import sql_kept
+from a2a_canvas.server.tasks.sql.journal import sql_kept
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 

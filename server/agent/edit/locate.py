@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, lines_span, to_codepoints

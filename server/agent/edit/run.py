@@ -18,18 +18,23 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
+from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, AnnotationOperation, Decide, Reply
 from a2a_canvas.server.agent.blocks import Progress
+from a2a_canvas.server.agent.edit.annotate import check_annotation_operation, run_annotation_operation
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
 from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, get_without_draft, put
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
-from a2a_canvas.server.agent.intent import InvalidOperation, Operation, Put, SelectionEdit, Upload, VersionStep
+from a2a_canvas.server.agent.intent import Intent, Operation, Put, SelectionEdit, Upload, VersionStep
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.annotations.annotation_store import AnnotationStore
+from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, Redo, Restore, Undo
 from a2a_canvas.store.errors import (
@@ -62,6 +67,7 @@ class OperationRequest:
 
     Attributes:
         progress: block indices and rounds so far; an edit that runs again continues from them.
+        owner: the sender owns the context.
     """
 
     operation: Operation
@@ -69,13 +75,25 @@ class OperationRequest:
     task_id: str
     context_id: ContextKey
     progress: Progress = field(default_factory=Progress)
+    owner: bool = False
 
     @property
     def ref(self) -> Ref:
         return Ref(self.context_id, self.operation.artifact_id, self.task_id, "user")
 
 
-async def check_operation(operation: Operation, context_id: ContextKey, store: ArtifactStore) -> None:
+MakeReview = Callable[[EventedArtifactStore, Report], Review]
+"""The annotations of the context, for the sender of an operation."""
+
+
+def is_annotation_operation(intent: Intent) -> TypeGuard[AnnotationOperation]:
+    """Whether it changes annotations: then the task is not shown to the model."""
+    return isinstance(intent, Annotate | Reply | Decide | AcceptAll)
+
+
+async def check_operation(
+    operation: Operation, context_id: ContextKey, store: ArtifactStore, annotations: AnnotationStore
+) -> None:
     """Raises `InvalidOperation` if the operation is invalid for the artifact as it is now (rule 1)."""
     ref = Ref(context_id, operation.artifact_id, "")
     try:
@@ -88,18 +106,32 @@ async def check_operation(operation: Operation, context_id: ContextKey, store: A
         raise InvalidOperation("artifactId", reason) from None
     # Subscribers know the number of the draft's version already: naming it is not invalid, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
-    if isinstance(operation, SelectionEdit) and not artifact.open:
+    if isinstance(operation, Reply | Decide):
+        check_annotation_operation(operation, await annotations.list(context_id, operation.artifact_id))
+    if isinstance(operation, SelectionEdit | Annotate) and (isinstance(operation, Annotate) or not artifact.open):
         with suppress(PassageLost, VersionPruned):  # the task will be rejected
             await _target(operation, artifact, ref, store)
 
 
 def _check_versions(operation: Operation, count: int) -> None:
-    named = {"baseVersion": operation.change.base if isinstance(operation, VersionStep) else operation.base_version}
+    named = {"baseVersion": _base_version(operation)}
     if isinstance(operation, VersionStep) and isinstance(operation.change, Restore):
         named["version"] = operation.change.version
     for name, version in named.items():
         if version is not None and not 1 <= version <= count:
             raise InvalidOperation(name, f"is {version} and must be {numbers(count)}")
+
+
+def _base_version(operation: Operation) -> int | None:
+    match operation:
+        case VersionStep():
+            return operation.change.base
+        case SelectionEdit() | Put() | Upload() | Annotate():
+            return operation.base_version
+        case Reply() | Decide() | AcceptAll():
+            return None
+        case _:
+            assert_never(operation)
 
 
 async def run_operation(
@@ -111,11 +143,13 @@ async def run_operation(
     new_id: Callable[[], str],
     instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    make_review: MakeReview | None = None,
 ) -> None:
     """Run an operation to its end; the last event is its status.
 
     Args:
         instructions: see `edit_prompt.edit_system_prompt`.
+        make_review: needed for operations on annotations.
 
     Raises:
         asyncio.CancelledError: the artifact is unchanged; the caller emits the status.
@@ -123,8 +157,9 @@ async def run_operation(
     """
     evented = EventedArtifactStore(store, listener(emit))
     context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep, instructions)
-    ending = await _OperationRun(request, evented, context, new_id).ending()
-    await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
+    ending = await _OperationRun(request, evented, context, new_id, make_review).ending()
+    if not is_annotation_operation(request.operation):
+        await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
 
 
@@ -167,6 +202,7 @@ class _OperationRun:
     store: EventedArtifactStore
     context: EditContext
     new_id: Callable[[], str]
+    make_review: MakeReview | None
 
     async def ending(self) -> Ending:
         try:
@@ -188,8 +224,19 @@ class _OperationRun:
                 return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
             case Put() | Upload():
                 return _put_ending(operation, await put(operation, self.request.ref, self.store))
+            case Annotate() | Reply() | Decide() | AcceptAll():
+                return await self._annotate(operation)
             case _:
                 assert_never(operation)
+
+    async def _annotate(self, operation: AnnotationOperation) -> Ending:
+        assert self.make_review
+        target = None
+        if isinstance(operation, Annotate):
+            artifact = await self.store.get(self.request.ref)
+            target = await _target(operation, artifact, self.request.ref, self.store)
+        review = self.make_review(self.store, self.context.emit)
+        return await run_annotation_operation(operation, review, target, owner=self.request.owner)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
         artifact = await get_without_draft(self.request.ref, self.store)
@@ -199,14 +246,15 @@ class _OperationRun:
         return await rewrite(edit, artifact, target, self.request.message_id, self.context, self.request.progress)
 
 
-async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:
+async def _target(edit: SelectionEdit | Annotate, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:
     """Where the selection is in the current version (rule 5)."""
     if text_of(artifact.parts) is None:
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
     base = edit.base_version
     seen = await store.version(ref, base or artifact.version)
     versions = await store.versions(ref)
-    edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
+    text = versions[artifact.version - 1].content.text if artifact.open else artifact.text
+    edit_base = EditBase(artifact.artifact_id, artifact.version, text, base, seen.content.text, versions)
     return await locate(edit.selection, edit_base)
 
 

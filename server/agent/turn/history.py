@@ -18,17 +18,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, Decide, Reply
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, TranscriptItem, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import (
-    Converse,
-    Focus,
-    Intent,
-    Put,
-    SelectionEdit,
-    SelectionRequest,
-    Upload,
-    VersionStep,
-)
+from a2a_canvas.server.agent.intent import Converse, Focus, Intent, Put, SelectionEdit, Upload, VersionStep
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart, text_part
 from a2a_canvas.tools.ask_user import PAUSING
@@ -169,6 +162,8 @@ def note_of(intent: Intent) -> str:
             return f"[The user has edited artifact {to_json(intent.artifact_id)} directly]"
         case Upload():
             return f"[The user has put this into artifact {to_json(intent.artifact_id)}]"
+        case Annotate() | Reply() | Decide() | AcceptAll():
+            return ""  # a model is not shown these messages
         case _:
             assert_never(intent)
 

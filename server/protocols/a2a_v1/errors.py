@@ -29,7 +29,7 @@ from a2a_canvas.server.accounts.errors import (
     ShareNotFound,
     StorageFull,
 )
-from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.edge.availability import (
     SECONDS,
     OverloadedError,

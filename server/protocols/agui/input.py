@@ -24,7 +24,8 @@ from ag_ui import core
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation
+from a2a_canvas.server.agent.intent import Converse
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_characters, has_content, with_operations
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES

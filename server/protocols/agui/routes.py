@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level
 from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
-from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_text

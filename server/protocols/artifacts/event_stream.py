@@ -10,7 +10,9 @@ Rule 2: a stream begins with the artifacts that changed after `Last-Event-ID`, w
 Rule 3: an id that cannot be parsed, is from a removed context, or is newer than the context, is ignored.
 Rule 4: in between, it has the activity of the context as soon as it is known and whenever it changes: events named
         `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
-Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), when
+Rule 5: a change of annotations is an event named `annotations`, with an `id`. A stream does not repeat those that its
+        client has missed: it reads the annotations when a stream begins.
+Rule 6: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), when
         the journal can no longer be read, for example because the context was removed, and when its credential ends.
         The client reconnects with the last id that it has.
 """
@@ -29,6 +31,7 @@ from pydantic_core import to_json
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.protocols.a2a_v1.projection.annotation_json import changes_json
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
@@ -43,6 +46,7 @@ from a2a_canvas.server.tasks.journal.context_log import (
 )
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author
 
@@ -93,7 +97,7 @@ async def _events(
     with suppress(StreamLost, UnauthenticatedError, Unavailable):
         async for change in changes:
             at = change.entry.at
-            yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
+            yield _change(context_id, change)
             del change
             metrics.record_sent(at)
 
@@ -128,12 +132,21 @@ def snapshot_json(context_id: str, changed: ContextArtifact) -> dict[str, Any]:
     return _json(update, artifact.version, artifact.author)
 
 
-def change_json(context_id: str, change: ContextEntry) -> dict[str, Any]:
+def _change(context_id: str, change: ContextEntry) -> bytes:
+    event_id, event = _id(change.incarnation, change.position), change.entry.event
+    match event:
+        case ArtifactChanged():
+            return _sse(event_id, change_json(event, change.task_id, context_id))
+        case AnnotationsChanged():
+            data = {"taskId": change.task_id, **changes_json(event)}
+            return sse_event(to_json(data), event_id=event_id, name="annotations")
+        case _:
+            raise TypeError(f"{type(event).__name__} is no change of a context")
+
+
+def change_json(event: ArtifactChanged, task_id: str, context_id: str) -> dict[str, Any]:
     """A change: the new parts, or the whole artifact."""
-    event = change.entry.event
-    assert isinstance(event, ArtifactChanged)
-    update = to_update(event, change.task_id, context_id)
-    return _json(update, event.version, event.author)
+    return _json(to_update(event, task_id, context_id), event.version, event.author)
 
 
 def _json(update: pb.TaskArtifactUpdateEvent, version: int, author: Author) -> dict[str, Any]:

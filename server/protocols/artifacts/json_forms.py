@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import instruction_of
+from a2a_canvas.server.agent.operation_forms import instruction_of
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.store.models import Artifact, Parts, Version

@@ -9,12 +9,14 @@
     /artifacts/{context}/{artifact}/versions                its versions
     /artifacts/{context}/{artifact}/versions/{n}            one version
     /artifacts/{context}/{artifact}/versions/{n}/diff       what it changed
+    /artifacts/{context}/{artifact}/annotations             its comments and suggestions
+    /artifacts/{context}/{artifact}/annotations/{id}        one of them
 
 Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may contain any
         character that ids can have (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
 Rule 2: a word of the table has its meaning only in its position, and only if it is not percent-encoded. An artifact
-        whose id is "events" or "shares" is `%65vents` or `%73hares`; `versions` needs no encoding, because no artifact
-        can be at that position.
+        whose id is "events" or "shares" is `%65vents` or `%73hares`; `versions` and `annotations` need no encoding,
+        because no artifact can be at that position.
 Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even those away before they send a request.
 """
 
@@ -71,7 +73,15 @@ class ArtifactVersion(_VersionPath): ...
 class VersionDiff(_VersionPath): ...
 
 
-ArtifactResource = CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
+class AnnotationList(_ArtifactPath): ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneAnnotation(_ArtifactPath):
+    annotation_id: str
+
+
+ArtifactResource = CurrentArtifact | VersionList | ArtifactVersion | VersionDiff | AnnotationList | OneAnnotation
 ContextResource = ArtifactList | ContextEvents | ShareList | OneShare | ArtifactResource
 Resource = ContextList | ContextResource
 
@@ -113,5 +123,9 @@ def _artifact_resource(context: str, artifact: str, pieces: list[str], ids: list
             return ArtifactVersion(context, artifact, number)
         case ["versions", _, "diff"], [_, number, _]:
             return VersionDiff(context, artifact, number)
+        case ["annotations"], [_]:
+            return AnnotationList(context, artifact)
+        case ["annotations", _], [_, annotation]:
+            return OneAnnotation(context, artifact, annotation)
         case _:
             return None

@@ -31,9 +31,10 @@ from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.server.accounts.errors import InvalidShare, QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.accounts.sharing import Sharing
-from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
+from a2a_canvas.server.protocols.artifacts.annotation_responses import read_annotations
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -48,6 +49,7 @@ from a2a_canvas.server.protocols.artifacts.json_forms import (
     version_summary,
 )
 from a2a_canvas.server.protocols.artifacts.paths import (
+    AnnotationList,
     ArtifactList,
     ArtifactResource,
     ArtifactVersion,
@@ -55,6 +57,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ContextList,
     ContextResource,
     CurrentArtifact,
+    OneAnnotation,
     OneShare,
     Resource,
     ShareList,
@@ -113,8 +116,9 @@ THREAD_THRESHOLD = 2**20
 """Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
 
 NO_SUCH_PATH = (
-    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, shares[/{{share}}] "
-    "and {{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; /artifacts lists them."
+    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, "
+    "shares[/{{share}}], {{artifact}}[/versions[/{{n}}[/diff]]] and {{artifact}}/annotations[/{{id}}]. "
+    "A context's id is the contextId of its tasks; /artifacts lists them."
 )
 
 
@@ -251,6 +255,8 @@ async def _read(request: Request, resource: ArtifactList | ArtifactResource, con
             return await _document(request, artifact_id, version, partial(version_json, artifact, origins))
         case VersionDiff():
             return await _diff(request, context, resource)
+        case AnnotationList() | OneAnnotation():
+            return await read_annotations(request, resource, context, prefix)
         case _:
             assert_never(resource)
 
@@ -345,6 +351,7 @@ def _check_ids(resource: ContextResource) -> None:
         "context": resource.context_id,
         "artifact": getattr(resource, "artifact_id", ""),
         "share": getattr(resource, "share_id", ""),
+        "annotation": getattr(resource, "annotation_id", ""),
     }
     for name, given in ids.items():
         try:

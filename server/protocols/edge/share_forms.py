@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from a2a_canvas.server.accounts.access import Level, Share, is_user_name
 from a2a_canvas.server.accounts.sharing import NewShare, ShareRequest, Sharing
-from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import JsonValue

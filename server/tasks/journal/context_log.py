@@ -1,9 +1,9 @@
-"""The artifact changes of all tasks of a context: one log, numbered 1, 2, 3… by `position`, and folded.
+"""The changes of artifacts and annotations by all tasks of a context: one log, numbered by `position`, and folded.
 
 Rule 1: an artifact of the context is that of the record of the task that changed it last. This holds because a task
         emits all parts in its first change of an artifact and in its first after another task's (`store/mutation.py`),
         so its own fold is right after each of its changes, and nothing is folded twice.
-Rule 2: positions have no gaps: every artifact change of every task takes the next one, and nothing else does.
+Rule 2: positions have no gaps: every change of an artifact or of annotations takes the next one, and nothing else does.
 Rule 3: it is read by cursors, as a task is (`cursors.py`). It never ends: a context can always have one more task.
 Rule 4: a context that was removed, and is used again, starts at position 1 again; its `incarnation` tells the positions
         apart.
@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.agent.events import ArtifactChanged, ContextChange
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
 from a2a_canvas.store.models import new_incarnation
 
 
 class ContextEntry(NamedTuple):
-    """One change of an artifact: `entry.event` is an `ArtifactChanged`, and `entry` is that of its task's journal."""
+    """One change: `entry.event` is a `ContextChange`, and `entry` is that of its task's journal."""
 
     position: int
     task_id: str
@@ -71,19 +71,20 @@ class ContextLog(Log[ContextEntry]):
     def snapshot(self) -> ContextSnapshot:
         return ContextSnapshot(self._position, dict(self._artifacts), self._incarnation)
 
-    def add(self, record: TaskRecord, entry: Entry, event: ArtifactChanged) -> None:
+    def add(self, record: TaskRecord, entry: Entry, event: ContextChange) -> None:
         """Add the change `event` of `entry`; `record` is its task with `entry` folded in."""
         self._position += 1
-        artifact = record.artifacts[event.artifact_id]
-        self._artifacts.pop(event.artifact_id, None)
-        changed = ContextArtifact(artifact, record.task_id, self._position, event.last_chunk)
-        self._artifacts[event.artifact_id] = changed
+        if isinstance(event, ArtifactChanged):
+            artifact = record.artifacts[event.artifact_id]
+            self._artifacts.pop(event.artifact_id, None)
+            changed = ContextArtifact(artifact, record.task_id, self._position, event.last_chunk)
+            self._artifacts[event.artifact_id] = changed
         self.append(ContextEntry(self._position, record.task_id, entry, self._incarnation))
         self.wake()
 
 
 class ContextSubscription:
-    """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
+    """A subscriber's place in a context: async-iterates the changes after `snapshot`, and never ends.
 
     The iterator does not reference the snapshot, so that a long subscription does not keep it in memory.
     """

@@ -3,8 +3,9 @@
 Rule 1: a subscriber of a task gets a snapshot and then exactly the entries after it, in order, to the terminal one.
 Rule 2: a cursor costs nothing but the entries it has not read; no subscriber is ever dropped.
 Rule 3: an entry stays in memory as long as a cursor has still to read it, and no longer.
-Rule 4: the artifact changes of all tasks of a context are one more log, which is read in the same way. Any context
-        can be followed: one without tasks is empty, and is forgotten if its subscriber leaves before its first task.
+Rule 4: the changes of artifacts and annotations by all tasks of a context are one more log, which is read in the same
+        way. Any context can be followed: one without tasks is empty, and is forgotten if its subscriber leaves before
+        its first task.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import (
-    ArtifactChanged,
+    ContextChange,
     StatusChanged,
     Transcript,
     TurnEvent,
@@ -34,6 +35,8 @@ from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.push_configs import PushConfig, PushQueues, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
+from a2a_canvas.store.annotations.annotation_store import AnnotationStore, InMemoryAnnotations
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 
 
@@ -95,6 +98,11 @@ class Journal(Protocol):
     @property
     def values(self) -> ContextValues:
         """What agents with a loop of their own keep in contexts; it is committed with the entries."""
+        ...
+
+    @property
+    def annotations(self) -> AnnotationStore:
+        """The comments and suggestions on artifacts; an `AnnotationsChanged` is committed with what it changes."""
         ...
 
     async def find_duplicate(self, key: str) -> str:
@@ -231,7 +239,7 @@ class _TaskLog(ReadableLog):
         entry = Entry(self.record.epoch, self.record.generation + 1, at, event)
         self.record = fold(self.record, entry)
         self.append(entry)
-        if isinstance(event, ArtifactChanged):
+        if isinstance(event, ContextChange):
             self._context.add(self.record, entry, event)
         return entry
 
@@ -265,6 +273,7 @@ class InMemoryJournal:
         self._push = push
         self._watched = WatchedContexts(_InMemoryActivity(self))
         self.values = InMemoryContextValues()
+        self.annotations = InMemoryAnnotations()
 
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
@@ -287,6 +296,8 @@ class InMemoryJournal:
         for event in events:
             notified = is_notified(log.record, event)
             entry = log.add(event, at)
+            if isinstance(event, AnnotationsChanged):
+                self.annotations.write(log.record.context_id, task_id, event)
             if notified and self._push:
                 self._push.put(log.record, entry)
         log.wake()
@@ -373,6 +384,7 @@ class InMemoryJournal:
         if is_unique(public_id(context_id)):
             self._removed.add(context_id)
         self.values.remove(context_id)
+        self.annotations.remove(context_id)
         removed = {task_id: self._logs.pop(task_id) for task_id in self._contexts.pop(context_id, ())}
         for owner in {log.record.owner for log in removed.values()}:
             self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]

@@ -21,7 +21,8 @@ from typing import Protocol
 from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.accounts.sharing import InMemoryShares
 from a2a_canvas.server.agent.events import AgentMessage, State, UserMessage
-from a2a_canvas.server.agent.intent import Put, Upload, instruction_of
+from a2a_canvas.server.agent.intent import Put, Upload
+from a2a_canvas.server.agent.operation_forms import instruction_of
 from a2a_canvas.server.tasks.errors import ContextInUse
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition

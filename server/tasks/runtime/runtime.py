@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from a2a_canvas.server.accounts.access import Caller, Level
 from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
-from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
+from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation, is_annotation_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
     MessageReceived,
@@ -32,9 +32,10 @@ from a2a_canvas.server.agent.events import (
     TranscriptAppended,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, SelectionEdit, Upload
+from a2a_canvas.server.agent.intent import Converse, Operation, Put, SelectionEdit, Upload
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.agent.turn.function_calls import find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
 from a2a_canvas.server.agent.turn.pending_calls import asks_for_credentials, text_of_message
@@ -263,7 +264,7 @@ class Runtime:
             if isinstance(operation, Put | Upload) and operation.name is not None:
                 return
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
-        await check_operation(operation, incoming.context, self._store)
+        await check_operation(operation, incoming.context, self._store, self.journal.annotations)
 
     async def _answer_question(self, incoming: Incoming, message_key: str) -> TaskSubscription | None:
         """The only task of the context that waits for input, if it has taken the message; None if there is none that
@@ -294,7 +295,7 @@ class Runtime:
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),
-            transcript=(to_user_input(incoming.message),),
+            transcript=() if is_annotation_operation(incoming.message.intent) else (to_user_input(incoming.message),),
         )
         push = incoming.push and incoming.push.of_task(record)
         with self._turns.reserve(record, incoming.message.sender):

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+from a2a_canvas.server.accounts.access import LINK
 from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import GUEST, payer
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
@@ -64,6 +65,8 @@ from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_metrics import TurnMetrics
 from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
+from a2a_canvas.store.annotations.annotation import Writer
+from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
@@ -86,6 +89,9 @@ TOO_MANY_RESUMPTIONS = (
 NOT_STORED = (
     "The output of this task could not be stored, so it failed; the server log has the reason. Send the message again."
 )
+
+GUEST_NAME = "guest"
+"""All users of a link are one author."""
 
 Run = Callable[[Emit], Awaitable[None]]
 
@@ -112,6 +118,11 @@ def _messages(record: TaskRecord) -> tuple[UserMessage, ...]:
 
 def _read(record: TaskRecord) -> int:
     return sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
+
+
+def user_writer(sender: str) -> Writer:
+    """Who comments, by the sender of a message."""
+    return Writer("user", GUEST_NAME if sender.startswith(LINK) else sender, sender)
 
 
 async def _pause() -> None:
@@ -428,7 +439,8 @@ class Turns:
 
     async def _run_operation(self, record: TaskRecord, handle: TurnHandle, operation: Operation, emit: Emit) -> None:
         message_id = record.first_message.message_id
-        request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress)
+        owner = handle.sender == record.owner
+        request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress, owner)
         await run_operation(
             request,
             llm=await self._editor(record, handle, emit),
@@ -437,7 +449,12 @@ class Turns:
             new_id=self.new_id,
             instructions=self.instructions,
             sleep=self.sleep,
+            make_review=partial(self._make_review, record, user_writer(handle.sender)),
         )
+
+    def _make_review(self, record: TaskRecord, writer: Writer, store: EventedArtifactStore, report: Report) -> Review:
+        annotations, ids = self.journal.annotations, (record.context_id, record.task_id)
+        return Review(store, annotations, report, *ids, writer, self.now, self.new_id)
 
     @property
     def edits(self) -> bool:

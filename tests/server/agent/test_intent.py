@@ -5,22 +5,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import (
-    Converse,
-    Focus,
-    InvalidOperation,
-    Put,
-    SelectionEdit,
-    SelectionRequest,
-    Upload,
-    VersionStep,
-    instruction_of,
-)
+from a2a_canvas.server.agent.intent import OPERATIONS, Converse, Focus, Put, SelectionEdit, Upload, VersionStep
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest, instruction_of
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Parts, text_part
 from a2a_canvas.store.text.unicode import MAX_ID
-from a2a_canvas.store.text.wording import format_value
+from a2a_canvas.store.text.wording import choice, format_value
 
 SHORTER: Parts = (text_part("Shorter"),)
 RANGE = {"start": 2, "end": 5}
@@ -175,10 +166,7 @@ def test_metadata_that_is_no_object_is_refused_by_its_name(given) -> None:
 
 @pytest.mark.parametrize("op", ["Edit", "delete", "", 3, None, ["edit"], {"edit": 1}])
 def test_an_unknown_operation_is_refused_with_those_that_there_are(op) -> None:
-    assert (
-        str(refused(ours={**EDIT, "op": op}))
-        == f"op is {format_value(op)} and must be edit, undo, redo, restore or put."
-    )
+    assert str(refused(ours={**EDIT, "op": op})) == f"op is {format_value(op)} and must be {choice(OPERATIONS)}."
 
 
 FORMS = {

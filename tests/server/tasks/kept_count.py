@@ -7,6 +7,7 @@ from sqlalchemy import exists, false, func, select, union_all
 
 from a2a_canvas.server.accounts.sql.sql_shares import SHARE_SIZE, shares
 from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, push_configs
+from a2a_canvas.server.tasks.sql.projections.annotation_rows import ANNOTATION_SIZE, artifact_annotations
 from a2a_canvas.server.tasks.sql.projections.loop_values import BEFORE_SIZE, VALUE_SIZE, loop_values, states_before
 from a2a_canvas.server.tasks.sql.projections.message_files import FILE_SIZE, message_files, unnamed_files
 from a2a_canvas.server.tasks.sql.projections.pages import PAGE_SIZE, pages
@@ -25,6 +26,7 @@ SIZES = {
     message_files: FILE_SIZE,
     loop_values: VALUE_SIZE,
     states_before: BEFORE_SIZE,
+    artifact_annotations: ANNOTATION_SIZE,
 }
 NOT_NAMED = unnamed_files.c.context_id == message_files.c.context_id, unnamed_files.c.digest == message_files.c.digest
 NOT_COUNTED = {message_files: exists().where(*NOT_NAMED)}

@@ -12,10 +12,12 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.model import ModelText, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.server.tasks import codec
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord, pruned_content
+from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged, Decision, Quote, Remark, Writer
 from a2a_canvas.store.codec import to_json
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.text.rope import Rope
+from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import PART_TUPLES
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -30,6 +32,21 @@ TRANSCRIPT = (
         1, (Thinking("hm", "sealed"), ModelText("I"), ToolUse("T1", "artifact_list", {"a": [1.5, "x"]}))
     ),
     ToolResult("T1", "none", is_error=True),
+)
+ANNOTATION = Annotation(
+    "n",
+    "doc",
+    1,
+    2,
+    Span(0, 3),
+    Quote("new", "", " text"),
+    Writer("user", "guest", "link 1"),
+    AT,
+    "task",
+    (Remark(Writer("agent"), AT, "Why?"),),
+    "old",
+    "accepted",
+    Decision(Writer("user", "ann", "ann"), AT, 3),
 )
 EVENTS: list[ev.TurnEvent] = [
     ev.MessageStarted(1),
@@ -54,6 +71,7 @@ EVENTS: list[ev.TurnEvent] = [
     EditChunk("e", "doc", SELECTION, "new"),
     EditCompleted("e", "doc", SELECTION, "new", Selection(3, 4), "replace", 2),
     EditAborted("e", "doc", SELECTION),
+    AnnotationsChanged("doc", (ANNOTATION,), ("gone",)),
 ]
 
 

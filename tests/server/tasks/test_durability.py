@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.tasks.record import is_durable
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from tests.fakes import parts, said
 
@@ -43,6 +44,7 @@ def changed(last_chunk: bool) -> ArtifactChanged:
 
 
 ALWAYS = [
+    AnnotationsChanged("doc"),
     MessageReceived(said("m", "Go")),
     TranscriptAppended((AssistantOutput(1, ()),)),
     ToolSucceeded(0, "T1", "Done"),

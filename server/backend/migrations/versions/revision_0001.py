@@ -16,6 +16,7 @@ def upgrade() -> None:
     _messages()
     _push()
     _loops()
+    _annotations()
 
 
 def _artifacts() -> None:
@@ -302,8 +303,22 @@ def _loops() -> None:
         Column("value", LargeBinary, nullable=False),
     )
     op.create_table(
-        "value_holders",
+        "context_holders",
         Column("context_id", Text, primary_key=True),
+        Column("subject", Text, primary_key=True),
         Column("replica_id", Text, nullable=False),
         Column("task_id", Text, nullable=False),
+    )
+
+
+def _annotations() -> None:
+    op.create_table(
+        "artifact_annotations",
+        Column("context_id", Text, primary_key=True),
+        Column("artifact_id", Text, primary_key=True),
+        Column("annotation_id", Text, primary_key=True),
+        Column("number", Integer, nullable=False),
+        Column("version", Integer, nullable=False),
+        Column("open", Boolean, nullable=False),
+        Column("annotation", LargeBinary, nullable=False),
     )

@@ -16,7 +16,7 @@ from google.protobuf.json_format import ParseDict
 
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.accounts.sharing import Sharing
-from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shares_json
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import JsonValue, Metadata

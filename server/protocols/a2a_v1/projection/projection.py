@@ -27,12 +27,14 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext, turn_ext
+from a2a_canvas.server.protocols.a2a_v1.projection.annotation_json import changes_json
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.protocols.a2a_v1.projection.update_json import JsonUpdate, artifact_update_json, working_json
 from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.ids import public_id
 
@@ -157,6 +159,8 @@ class TaskProjection:
                 yield self._status_update(event.state, self._status_message(event.message, entry.at), entry)
             case EditStarted() | EditChunk() | EditCompleted() | EditAborted() if self._activated.canvas:
                 yield self._event(entry, canvas=canvas_ext.edit_metadata(event))
+            case AnnotationsChanged() if self._activated.canvas:
+                yield self._event(entry, canvas={"annotations": changes_json(event)})
             case _:
                 pass
 

@@ -28,7 +28,8 @@ from typing import Any
 
 from a2a_canvas.server.agent.edit.locate import EditBase, selected_range
 from a2a_canvas.server.agent.events import AgentMessage, UserMessage
-from a2a_canvas.server.agent.intent import InvalidOperation, SelectionEdit
+from a2a_canvas.server.agent.intent import SelectionEdit
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import RUN_METADATA, RunInput, parse, run_input
 from a2a_canvas.server.protocols.agui.older.older_form import ArtifactForm, ContentForm, OlderRequest

@@ -1,4 +1,4 @@
-"""The artifact changes of a context, read from the database after notifications.
+"""The changes of a context, read from the database after notifications.
 
 Rule 1: snapshot and changes are both read from committed rows, so they agree, whichever replica wrote them. The price
         is that a draft is seen here one commit later than by the subscribers of its task.
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.agent.events import ContextChange
 from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.journal.context_log import (
@@ -154,7 +154,7 @@ class ContextTails:
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
-                changes = [entry for entry in entries if isinstance(entry.event, ArtifactChanged)]
+                changes = [entry for entry in entries if isinstance(entry.event, ContextChange)]
                 if page.position - len(changes) != position:
                     break
                 for place, entry in enumerate(changes, position + 1):

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from a2a_canvas.server.tasks.journal.task_log import TaskBatch
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.projections import (
+    annotation_rows,
     context_rows,
     inbox_messages,
     latest_changes,
@@ -129,6 +130,7 @@ def projections_of(outbox: OutboxWriter, notify: Notify) -> tuple[Projection, ..
         inbox_messages.write,
         message_files.write,
         loop_values.write,
+        annotation_rows.write,
         _count_kept,
         task_counts.write,
         notify_others,

@@ -35,7 +35,7 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
 from a2a_canvas.server.tasks.sql.journal.sweep_size import SMALLEST, BatchSize
-from a2a_canvas.server.tasks.sql.projections import inbox_messages, loop_values, message_keys, pages
+from a2a_canvas.server.tasks.sql.projections import context_holders, inbox_messages, loop_values, message_keys, pages
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
@@ -64,6 +64,7 @@ SWEEPS: Sequence[tuple[str, Callable[[Database, datetime], Awaitable[None]]]] = 
     ("Expired shares", prune_shares),
     ("Files of messages that were not accepted", remove_unnamed),
     ("Former states of ended tasks", loop_values.remove_ended),
+    ("Holds of ended tasks", context_holders.remove_void),
     ("The task counts of stopped servers", fold_counts),
 )
 """What each table loses by its age alone (rule 5), as the log names it."""

@@ -48,6 +48,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify, OutboxWriter, projections_of
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.server.tasks.sql.projections import message_keys, owned_rows
+from a2a_canvas.server.tasks.sql.projections.annotation_rows import SqlAnnotations, annotation_changes
 from a2a_canvas.server.tasks.sql.projections.context_rows import read_known
 from a2a_canvas.server.tasks.sql.projections.loop_values import SqlContextValues
 from a2a_canvas.server.tasks.sql.projections.message_files import MessageFiles
@@ -55,6 +56,7 @@ from a2a_canvas.server.tasks.sql.projections.named_versions import staged_conten
 from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.task_counts import count_of_owners
 from a2a_canvas.server.tasks.sql.projections.watchers import SqlActivity
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
@@ -106,7 +108,9 @@ class SqlJournal:
             SqlActivity(database, replica, lambda connection, ids: notify(connection, (), (), ids))
         )
         self._files = MessageFiles(database, now, self.check_open)
-        self.values = SqlContextValues(database, replica, self._stage_values, partial(commits.flushed, COMMIT_TIMEOUT))
+        flushed = partial(commits.flushed, COMMIT_TIMEOUT)
+        self.values = SqlContextValues(database, replica, self._stage_values, flushed)
+        self.annotations = SqlAnnotations(database, replica, flushed)
         self._closed = False
 
     # ----------------------------------------------------------------------- appending
@@ -125,6 +129,9 @@ class SqlJournal:
         log = self._require_running_here(task_id)
         at = self._now()
         durable = [log.add(event, at) for event in events]
+        for event in events:
+            if isinstance(event, AnnotationsChanged):
+                self.annotations.holds.stage(log.newest.context_id, task_id, event)
         log.publish()
         if not log.unsaved:
             return
@@ -214,7 +221,8 @@ class SqlJournal:
     def _on_committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
             batch.log.mark_durable(batch.newest.generation)
-            self.values.clear_staged(batch.newest.context_id, batch.values)
+            self.values.holds.clear(batch.newest.context_id, batch.values)
+            self.annotations.holds.clear(batch.newest.context_id, annotation_changes(batch))
             if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
         if any(batch.push_entries for batch in batches):
@@ -257,7 +265,8 @@ class SqlJournal:
             log.fail(StreamLost())
             self._dirty.pop(task_id, None)
             self._drop(task_id)
-        self.values.drop(context_id)
+        self.values.holds.drop(context_id)
+        self.annotations.holds.drop(context_id)
         return {task_id: log.unwritable for task_id, log in logs.items()}
 
     def forget(self) -> None:
@@ -267,7 +276,8 @@ class SqlJournal:
         self._tails.fail(StreamLost())
         self._contexts.fail(StreamLost())
         self._running, self._dirty, self._taken = {}, {}, {}
-        self.values.forget()
+        self.values.holds.forget()
+        self.annotations.holds.forget()
         self._watched.report_again()
 
     # ------------------------------------------------------------------------- refreshing

@@ -28,7 +28,7 @@ contexts = Table(
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("tasks", Integer, nullable=False),  # number of tasks that it ever had
-    Column("position", BigInteger, nullable=False),  # of its newest artifact change
+    Column("position", BigInteger, nullable=False),  # of its newest `ContextChange`
     Column("changed_at", BigInteger, nullable=False),
     incarnation(),
 )

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.agent.events import ArtifactChanged, ContextChange
 from a2a_canvas.server.tasks.journal.task_log import TaskBatch
 from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.sql.projections.named_versions import Contents
@@ -29,8 +29,8 @@ class StagedTask:
     """What is to be written of one task, and its place in the context.
 
     Attributes:
-        changes: number of its artifact changes.
-        last: the last change of each artifact, with its number among them.
+        changes: number of its changes to the context: of artifacts, and of annotations.
+        last: the last change of each artifact, with its number among all of them.
         number: of the task in its context, if it is new.
         position: before the first change.
         state: in its row, before; empty for a new task.
@@ -50,8 +50,9 @@ class StagedTask:
 
     @staticmethod
     def from_batch(batch: TaskBatch) -> StagedTask:
-        changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
-        last = {each.artifact_id: (number, each) for number, each in enumerate(changed, 1)}
+        changed = [entry.event for entry in batch.entries if isinstance(entry.event, ContextChange)]
+        numbered = enumerate(changed, 1)
+        last = {each.artifact_id: (number, each) for number, each in numbered if isinstance(each, ArtifactChanged)}
         return StagedTask(batch, len(changed), last, has_push=batch.push is not None)
 
     @property

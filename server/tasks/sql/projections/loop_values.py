@@ -1,14 +1,12 @@
 """The values of agents with a loop of their own, in a database. `server/tasks/context_values.py` has the rules.
 
-The hold of a context's values is a row, which the transaction of the values deletes. It is void if its task does not
-run on its replica, so none outlives either. On SQLite there is no other replica, and there are no such rows.
+`context_holders.py` has the holds of a context's values.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,30 +21,23 @@ from sqlalchemy import (
     delete,
     exists,
     literal,
-    or_,
     select,
-    tuple_,
-    update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ToolStep
 from a2a_canvas.server.agent.loops.turn_values import STATE, SavedValues, StoredValue, digest_of, stored_value
-from a2a_canvas.server.tasks.context_values import Holds
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.projections.context_holders import SqlHolds, end_hold
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask
 from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
-from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.compression import compress_bytes, decompress_bytes
-from a2a_canvas.store.sql.database import Database, TextSize, insert_on
+from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.row_statement import RowStatement
 from a2a_canvas.store.sql.tables import Text, metadata
-
-POLL_SECONDS = 0.1
-"""Seconds between two attempts to hold values that another replica's task holds."""
 
 loop_values = Table(
     "loop_values",
@@ -64,14 +55,6 @@ states_before = Table(
     Column("context_id", Text, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("value", LargeBinary, nullable=False),
-)
-
-value_holders = Table(
-    "value_holders",  # the task that is about to set values of a context
-    metadata,
-    Column("context_id", Text, primary_key=True),
-    Column("replica_id", Text, nullable=False),
-    Column("task_id", Text, nullable=False),
 )
 
 VALUE_SIZE = TextSize(loop_values.c.value)
@@ -96,14 +79,11 @@ class SqlContextValues:
         flushed: Callable[[], Awaitable[None]],
     ) -> None:
         self._database = database
-        self._replica = replica
         self._stage = stage
-        self._flushed = flushed
-        self._holds = Holds()
-        self._staged: defaultdict[ContextKey, list[SavedValues]] = defaultdict(list)
+        self.holds: SqlHolds[SavedValues] = SqlHolds("values", database, replica, flushed)
 
     async def get(self, context_id: ContextKey, name: str) -> bytes | None:
-        for saved in reversed(self._staged.get(context_id, ())):
+        for saved in reversed(self.holds.staged(context_id)):
             if name in saved.values:
                 return saved.values[name]
         return await self._read(select(loop_values.c.value).where(*_is(context_id, name)))
@@ -113,7 +93,7 @@ class SqlContextValues:
         return await self._read(select(states_before.c.value).where(*ours))
 
     async def digest(self, context_id: ContextKey) -> str:
-        for saved in reversed(self._staged.get(context_id, ())):
+        for saved in reversed(self.holds.staged(context_id)):
             if STATE in saved.values:
                 return digest_of(saved.values[STATE])
         async with self._database.read() as connection:
@@ -124,49 +104,20 @@ class SqlContextValues:
         async with self._database.read() as connection:
             found = await connection.scalars(select(loop_values.c.name).where(loop_values.c.context_id == context_id))
             names = {*found}
-        for saved in self._staged.get(context_id, ()):
+        for saved in self.holds.staged(context_id):
             for name, value in saved.values.items():
                 (names.discard if value is None else names.add)(name)
         return sorted(name for name in names if name != STATE and name.startswith(prefix))
 
     async def hold(self, context_id: ContextKey, task_id: str) -> Mapping[str, StoredValue]:
-        await self._holds.take(context_id, task_id)
-        try:
-            while staged := tuple(self._staged.get(context_id, ())):
-                await self._flushed()
-                self.clear_staged(context_id, staged)  # committed or given up
-            while True:
-                if (found := await self._hold(context_id, task_id)) is not None:
-                    return found
-                await asyncio.sleep(POLL_SECONDS)
-        except BaseException:
-            self.abandon(context_id, task_id)
-            raise
+        return await self.holds.take(context_id, task_id, _read_stored)
 
     def stage(self, context_id: ContextKey, task_id: str, saved: SavedValues) -> None:
         self._stage(task_id, saved)
-        self._staged[context_id].append(saved)
-        if saved.ends:
-            self.abandon(context_id, task_id)
+        self.holds.stage(context_id, task_id, saved, ends=saved.ends)
 
     def abandon(self, context_id: ContextKey, task_id: str) -> None:
-        self._holds.release(context_id, task_id)
-
-    # ------------------------------------------------------------------- for the journal
-
-    def clear_staged(self, context_id: ContextKey, saved: Iterable[SavedValues]) -> None:
-        """These are in the rows now, or were given up."""
-        gone = {*saved}
-        if left := [each for each in self._staged.pop(context_id, ()) if each not in gone]:
-            self._staged[context_id] = left
-
-    def drop(self, context_id: ContextKey) -> None:
-        """What is staged in a context is not written."""
-        self._staged.pop(context_id, None)
-
-    def forget(self) -> None:
-        """Nothing that is staged is written."""
-        self._staged.clear()
+        self.holds.abandon(context_id, task_id)
 
     # --------------------------------------------------------------------------- reading
 
@@ -175,46 +126,11 @@ class SqlContextValues:
             value = await connection.scalar(query)
         return None if value is None else decompress_bytes(bytes(value))
 
-    async def _hold(self, context_id: ContextKey, task_id: str) -> Mapping[str, StoredValue] | None:
-        """What there is; None if a task of another replica holds it."""
-        if self._replica.exclusive:
-            async with self._database.read() as connection:
-                return await _read_stored(connection, context_id)
-        async with self._database.write() as connection:
-            me = {"replica_id": self._replica.id, "task_id": task_id}
-            return await _read_stored(connection, context_id) if await _take(connection, context_id, me) else None
-
-
-async def _take(connection: AsyncConnection, context_id: ContextKey, me: Mapping[str, str]) -> bool:
-    """Whether this task holds the values of the context now.
-
-    In two statements: the second one knows every task whose hold the first one may have waited for and found.
-    """
-    new = insert_on("postgresql", value_holders).values(context_id=context_id, **me)
-    locked = new.on_conflict_do_update(index_elements=[value_holders.c.context_id], set_={"context_id": context_id})
-    row = (await connection.execute(locked.returning(value_holders))).one()
-    if (row.replica_id, row.task_id) == (me["replica_id"], me["task_id"]):
-        return True
-    void = or_(value_holders.c.task_id == me["task_id"], _void(tasks.c.context_id == context_id))
-    taken = update(value_holders).where(value_holders.c.context_id == context_id, void).values(me)
-    return (await connection.execute(taken)).rowcount == 1
-
 
 async def _read_stored(connection: AsyncConnection, context_id: ContextKey) -> Mapping[str, StoredValue]:
     query = select(loop_values.c.name, loop_values.c.size, loop_values.c.digest)
     rows = await connection.execute(query.where(loop_values.c.context_id == context_id))
     return {name: StoredValue(size, digest) for name, size, digest in rows}
-
-
-def _void(*some: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The task of a hold does not run on its replica, or the replica is dead.
-
-    Args:
-        some: which tasks may be those of the holds; all by default.
-    """
-    running = select(tasks.c.context_id, tasks.c.task_id, tasks.c.replica).where(tasks.c.state.in_(UNSETTLED), *some)
-    alive = running.join(replicas, replicas.c.replica_id == tasks.c.replica)
-    return tuple_(value_holders.c.context_id, value_holders.c.task_id, value_holders.c.replica_id).not_in(alive)
 
 
 def _is(context_id: ContextKey, name: str) -> tuple[ColumnElement[bool], ...]:
@@ -231,9 +147,8 @@ def write(connection: Connection, commit: JournalCommit) -> None:
             if saved.first:
                 commit.kept[each.context_id] += _keep_before(connection, each)
             _replace(connection, commit, each.context_id, saved.values)
-            if saved.ends and connection.dialect.name != "sqlite":
-                ours = value_holders.c.replica_id == commit.replica, value_holders.c.task_id == each.task_id
-                connection.execute(delete(value_holders).where(value_holders.c.context_id == each.context_id, *ours))
+            if saved.ends:
+                end_hold(connection, each.context_id, "values", commit.replica, each.task_id)
         if each.batch.entries and has_set(each.batch.newest) and each.batch.newest.state.terminal:
             commit.kept[each.context_id] -= _remove_before(connection, each)
 
@@ -283,13 +198,11 @@ async def remove_ended(database: Database, now: datetime) -> None:
     )
     ended = ~exists().where(working)
     async with database.read() as connection:
-        left = select(states_before.c.context_id).where(ended).union_all(select(value_holders.c.context_id))
-        if await connection.scalar(left.limit(1)) is None:
+        if await connection.scalar(select(states_before.c.context_id).where(ended).limit(1)) is None:
             return
     gone = delete(states_before).where(ended).returning(states_before.c.context_id, BEFORE_SIZE)
     freed: Counter[str] = Counter()
     async with database.write() as connection:
         for context_id, size in await connection.execute(gone):
             freed[context_id] -= size
-        await connection.execute(delete(value_holders).where(_void()))
         await connection.run_sync(add_kept, freed)

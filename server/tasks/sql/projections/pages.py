@@ -56,7 +56,7 @@ pages = Table(
     Column("first", Integer, primary_key=True),  # the generation after the last one of the page before it
     Column("last", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
-    Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
+    Column("position", BigInteger),  # in the context, of its last `ContextChange`; null if it has none
     Column("entries", LargeBinary, nullable=False),  # JSON, compressed where that makes it shorter
     Column("named", Text),  # the versions and files that the entries name; null for none
     Index("pages_by_position", "context_id", "position"),  # `read_changes`
@@ -129,7 +129,7 @@ async def read_after(connection: AsyncConnection, task: TaskKey, generation: int
 
 
 async def read_changes(connection: AsyncConnection, context_id: ContextKey, position: int) -> Sequence[Row[Any]]:
-    """The pages of a context with artifact changes after a position."""
+    """The pages of a context with changes after a position."""
     later = pages.c.context_id == context_id, pages.c.position > position
     return (await connection.execute(select(pages).where(*later).order_by(pages.c.position))).all()
 

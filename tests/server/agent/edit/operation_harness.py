@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit, LlmCallCompleted, StatusChanged, TurnEvent
-from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, SelectionRequest, VersionStep
+from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, VersionStep
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Strategy

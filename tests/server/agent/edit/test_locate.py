@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.locate import MAX_SHOWN, EditBase, locate
-from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Content, Version, text_part
 from a2a_canvas.store.text.spans import Span, find_again, from_codepoints, line_count, lines_of, lines_span

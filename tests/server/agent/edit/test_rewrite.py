@@ -17,8 +17,9 @@ from a2a_canvas.server.agent.events import (
     TextAdded,
     ThinkingAdded,
 )
-from a2a_canvas.server.agent.intent import SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.model import InputDelta, ModelError, NothingToChange, SignatureDelta
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection

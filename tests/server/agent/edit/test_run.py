@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.edit.run import check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.events import ArtifactChanged, AssistantOutput, State, StatusChanged, TranscriptAppended
-from a2a_canvas.server.agent.intent import (
-    InvalidOperation,
-    Operation,
-    SelectionEdit,
-    SelectionRequest,
-)
+from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest
+from a2a_canvas.store.annotations.annotation_store import InMemoryAnnotations
 from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part
@@ -41,7 +38,7 @@ async def at_version(number: int, store: InMemoryArtifactStore | None = None) ->
 
 async def refused(operation: Operation, harness: OperationHarness, context: str = "context") -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        await check_operation(operation, context, harness.store)
+        await check_operation(operation, context, harness.store, InMemoryAnnotations())
     return caught.value
 
 
@@ -56,7 +53,7 @@ async def test_an_operation_on_an_artifact_that_is_not_there_is_refused(operatio
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_one_that_can_be_done_is_not(operation) -> None:
-    await check_operation(operation, "context", (await OperationHarness().ready()).store)
+    await check_operation(operation, "context", (await OperationHarness().ready()).store, InMemoryAnnotations())
 
 
 @pytest.mark.parametrize(
@@ -99,7 +96,7 @@ async def test_an_edit_of_an_artifact_without_text_is_refused(part) -> None:
 async def test_what_others_made_wrong_is_left_to_the_task_to_say() -> None:
     harness = await OperationHarness().ready()
     await harness.put("All new")
-    await check_operation(edit(), "context", harness.store)
+    await check_operation(edit(), "context", harness.store, InMemoryAnnotations())
 
 
 # --------------------------------------------------------------------- while it is written
@@ -128,7 +125,7 @@ async def test_what_another_task_is_writing_is_busy_also_for_who_names_the_versi
     for base in (None, versions + 1):
         harness = await being_written(versions=versions)
         before = await harness.doc()
-        await check_operation(operation(base), "context", harness.store)
+        await check_operation(operation(base), "context", harness.store, InMemoryAnnotations())
         await harness.run(operation(base))
         assert harness.told.statuses == [
             ("rejected", "Artifact 'doc' is being written by another task. Try again when it is done.")
@@ -211,7 +208,7 @@ async def test_at_the_ends_a_step_is_rejected_and_says_so(operations, said) -> N
 @pytest.mark.parametrize("operation", [go(Undo(2)), go(Redo(2)), go(Restore(1, 2)), put("New", 2)])
 async def test_a_step_from_another_version_than_the_current_one_is_rejected(operation) -> None:
     harness = await at_version(3)
-    await check_operation(operation, "context", harness.store)
+    await check_operation(operation, "context", harness.store, InMemoryAnnotations())
     await harness.run(operation)
     assert harness.end.state is State.REJECTED
     assert "its current version is 3, and the change was made for version 2" in harness.end.message.text

@@ -31,8 +31,9 @@ from a2a_canvas.server.agent.events import (
     TurnEvent,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn

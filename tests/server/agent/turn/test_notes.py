@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AssistantOutput, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, Put, SelectionEdit, SelectionRequest, Upload, VersionStep
+from a2a_canvas.server.agent.intent import Converse, Focus, Put, SelectionEdit, Upload, VersionStep
 from a2a_canvas.server.agent.model import ModelMessage, ModelText
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.server.agent.turn.history import MAX_EXCERPT, TASK_ENDED, note_of, to_messages, to_user_input
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo

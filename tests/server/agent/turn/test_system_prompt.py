@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from a2a_canvas.server.agent.intent import Converse, Focus, SelectionRequest
+from a2a_canvas.server.agent.intent import Converse, Focus
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.server.agent.turn.history import note_of
 from a2a_canvas.server.agent.turn.turn_requests import SYSTEM, TurnRequests
 from a2a_canvas.server.agent.turn.window import WindowEstimates

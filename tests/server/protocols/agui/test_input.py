@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
+from a2a_canvas.server.agent.intent import Converse, Focus, Put, SelectionEdit, VersionStep
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.input import MAX_MESSAGES, RUN_METADATA, RunInput, in_forwarded_props, run_input
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES

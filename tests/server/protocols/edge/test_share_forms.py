@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, share_request
 from tests.extreme_values import VALUES
 

@@ -6,8 +6,8 @@ import pytest
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription

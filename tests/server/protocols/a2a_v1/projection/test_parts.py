@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AgentMessage
-from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import (
     check_ids,
     to_message,

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import Converse, Focus, SelectionEdit
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.older_form import is_older, older_request
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState

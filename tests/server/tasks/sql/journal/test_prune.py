@@ -32,10 +32,12 @@ from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal import sweep_size
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.journal.removal import of_context, remove_context
+from a2a_canvas.server.tasks.sql.projections.annotation_rows import artifact_annotations
+from a2a_canvas.server.tasks.sql.projections.context_holders import context_holders
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts, hash_of_removed, removed_contexts
 from a2a_canvas.server.tasks.sql.projections.inbox_messages import inbox_messages
 from a2a_canvas.server.tasks.sql.projections.latest_changes import latest_changes
-from a2a_canvas.server.tasks.sql.projections.loop_values import loop_values, states_before, value_holders
+from a2a_canvas.server.tasks.sql.projections.loop_values import loop_values, states_before
 from a2a_canvas.server.tasks.sql.projections.message_files import message_files, unnamed_files
 from a2a_canvas.server.tasks.sql.projections.message_keys import message_keys
 from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
@@ -318,7 +320,9 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, unnamed_files, **file, size=4, written_at=to_microseconds(NOW))
     await put(database, loop_values, context_id=context_id, name="", value=b"{}", size=2, digest="d")
     await put(database, states_before, context_id=context_id, task_id=context_id, value=b"")
-    await put(database, value_holders, context_id=context_id, task_id=context_id, replica_id="r")
+    await put(database, context_holders, context_id=context_id, subject="values", task_id=context_id, replica_id="r")
+    annotation = {"artifact_id": "a", "annotation_id": "n", "number": 1, "version": 1, "open": True}
+    await put(database, artifact_annotations, context_id=context_id, **annotation, annotation=b"{}")
     await put(database, kept_bytes, context_id=context_id, bytes=40)
     given = {"owner": "", "level": "read", "made_at": 0, "user_name": "bob", "token_hash": ""}
     await put(database, shares, context_id=context_id, share_id=context_id, **given)
@@ -351,7 +355,7 @@ async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(
     pruned = await prune(database, Retention(5 * DAY, contexts=5 * DAY), NOW, dry_run=False)
     assert (pruned.contexts, pruned.journals, pruned.versions) == (1, 0, 0)
     assert pruned.bytes == 40
-    of_running_tasks = {table.name: set() for table in (states_before, value_holders)}
+    of_running_tasks = {table.name: set() for table in (states_before, context_holders)}
     stays = {name: {"young"} for name in metadata.tables if name not in OF_NO_CONTEXT}
     assert await contexts_of(database) == stays | of_running_tasks
 

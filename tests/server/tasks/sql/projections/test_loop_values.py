@@ -12,7 +12,8 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.turn_values import STATE, StateConflict
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
-from a2a_canvas.server.tasks.sql.projections.loop_values import loop_values, states_before, value_holders
+from a2a_canvas.server.tasks.sql.projections.context_holders import context_holders
+from a2a_canvas.server.tasks.sql.projections.loop_values import loop_values, states_before
 from a2a_canvas.server.tasks.sql.projections.pages import page_entries, pages
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from tests.server.tasks.kept_count import counted, recounted
@@ -20,7 +21,7 @@ from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
 SOON = 60.0
-TABLES = (loop_values, states_before, value_holders)
+TABLES = (loop_values, states_before, context_holders)
 
 
 async def rows_of(replica: Replica, table) -> list:
@@ -187,7 +188,7 @@ async def test_the_loser_on_another_replica_is_told_at_its_set_and_loses_nothing
     assert len(conflicts) == 1
     winner = "m1" if conflicts == ["m0"] else "m0"
     assert await state_of(replicas[0]) == f'["{winner}","{conflicts[0]}"]'.encode()
-    assert await rows_of(replicas[0], value_holders) == []
+    assert await rows_of(replicas[0], context_holders) == []
 
 
 @pytest.mark.postgres
@@ -205,7 +206,7 @@ async def test_a_dead_replica_holds_nothing(several: Replicas, caplog: pytest.Lo
     await first.send("holder")
     await holding.wait()
     other = await second.send("other")
-    assert len(await rows_of(second, value_holders)) == 1
+    assert len(await rows_of(second, context_holders)) == 1
     await first.crash()
     async with asyncio.timeout(SOON):
         assert (await other.wait_until_settled()).state is State.COMPLETED

@@ -14,7 +14,7 @@ from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
-from a2a_canvas.server.tasks.sql.projections.sql_kept import GOOD_FOR, SqlKeptBytes, UserBytes, read_kept
+from a2a_canvas.server.tasks.sql.journal.sql_kept import GOOD_FOR, SqlKeptBytes, UserBytes, read_kept
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write

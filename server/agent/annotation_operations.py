@@ -1,0 +1,136 @@
+"""Operations on annotations: what is asked for, and the forms in which it is sent. Pure.
+
+`operation_forms.py` has what all operations have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from a2a_canvas.server.agent.operation_forms import (
+    ArtifactOperationForm,
+    Id,
+    InvalidOperation,
+    OperationForm,
+    SelectionForm,
+    SelectionRequest,
+    instruction_of,
+    require_text,
+)
+from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES
+from a2a_canvas.store.models import Parts
+from a2a_canvas.store.text.unicode import MAX_ID
+
+Verb = Literal["resolve", "accept", "reject", "withdraw"]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Comment on a passage, or suggest a replacement for it.
+
+    Attributes:
+        text: the comment; empty for a suggestion without one.
+        replacement: None for a comment.
+    """
+
+    artifact_id: str
+    selection: SelectionRequest
+    text: str
+    replacement: str | None
+    base_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Add to the thread of an annotation."""
+
+    artifact_id: str
+    annotation_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Resolve a comment, accept or reject a suggestion, or withdraw either."""
+
+    artifact_id: str
+    annotation_id: str
+    verb: Verb
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptAll:
+    """Accept all open suggestions of an artifact.
+
+    Attributes:
+        by: those of this author only, by the name that annotations show; None for all.
+    """
+
+    artifact_id: str
+    by: str | None
+
+
+AnnotationOperation = Annotate | Reply | Decide | AcceptAll
+
+
+class _AnnotateForm(ArtifactOperationForm):
+    op: Literal["annotate"]
+    selection: SelectionForm
+    replacement: str | None = None
+
+    def intent(self, parts: Parts) -> Annotate:
+        is_suggestion = self.replacement is not None
+        text = instruction_of(parts) if is_suggestion else require_text(parts, needed="what the comment is")
+        _check_size(text)
+        return Annotate(self.artifact_id, self.selection.to_request(), text, self.replacement, self.base_version)
+
+
+class _ReplyForm(OperationForm):
+    op: Literal["reply"]
+    artifact_id: Id
+    annotation_id: Id
+
+    def intent(self, parts: Parts) -> Reply:
+        text = require_text(parts, needed="what the reply is")
+        _check_size(text)
+        return Reply(self.artifact_id, self.annotation_id, text)
+
+
+class _DecideForm(OperationForm):
+    op: Verb
+    artifact_id: Id
+    annotation_id: Id
+
+    def intent(self, parts: Parts) -> Decide:
+        return Decide(self.artifact_id, self.annotation_id, self.op)
+
+
+class _AcceptAllForm(OperationForm):
+    op: Literal["accept-all"]
+    artifact_id: Id
+    by: Annotated[str, Field(max_length=MAX_ID)] | None = None
+
+    def intent(self, parts: Parts) -> AcceptAll:
+        return AcceptAll(self.artifact_id, self.by)
+
+
+def _check_size(text: str) -> None:
+    size = len(text.encode())
+    if size > MAX_REMARK_BYTES:
+        reason = f"have {size} bytes of text and may have {MAX_REMARK_BYTES}: shorten it"
+        raise InvalidOperation("message.parts", reason)
+
+
+ANNOTATION_FORMS: Mapping[str, type[_AnnotateForm | _ReplyForm | _DecideForm | _AcceptAllForm]] = {
+    "annotate": _AnnotateForm,
+    "reply": _ReplyForm,
+    "resolve": _DecideForm,
+    "accept": _DecideForm,
+    "reject": _DecideForm,
+    "withdraw": _DecideForm,
+    "accept-all": _AcceptAllForm,
+}

@@ -1,0 +1,131 @@
+"""The annotations of artifacts, in a database. `store/annotations/annotation_store.py` has the rules."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, Table, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.tasks.journal.task_log import TaskBatch
+from a2a_canvas.server.tasks.sql.projections.context_holders import SqlHolds, end_hold
+from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
+from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged
+from a2a_canvas.store.codec import decode, encode
+from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.sql.artifact_lease import LeaseHolder
+from a2a_canvas.store.sql.compression import compress_bytes, decompress_bytes
+from a2a_canvas.store.sql.database import Database, TextSize
+from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.text.unicode import replace_unstorable
+
+artifact_annotations = Table(
+    "artifact_annotations",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("artifact_id", Text, primary_key=True),
+    Column("annotation_id", Text, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("version", Integer, nullable=False),  # of whose text its passage is a range
+    Column("open", Boolean, nullable=False),
+    Column("annotation", LargeBinary, nullable=False),  # JSON, compressed where that makes it shorter
+)
+ANNOTATION_SIZE = TextSize(artifact_annotations.c.annotation)
+
+_ADD = RowStatement(lambda _: artifact_annotations.insert(), artifact_annotations.c.keys(), ["annotation"])
+
+_Key = tuple[str, str]
+"""Artifact and annotation."""
+
+
+class SqlAnnotations:
+    """`AnnotationStore` in a database.
+
+    Args:
+        flushed: waits until everything staged is committed, or given up.
+    """
+
+    def __init__(self, database: Database, replica: LeaseHolder, flushed: Callable[[], Awaitable[None]]) -> None:
+        self._database = database
+        self.holds: SqlHolds[AnnotationsChanged] = SqlHolds("annotations", database, replica, flushed)
+
+    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
+        context_id, artifact_id = ContextKey(replace_unstorable(context_id)), replace_unstorable(artifact_id)
+        await self.holds.wait_committed(context_id)
+        async with self._database.read() as connection:
+            return await read_annotations(connection, context_id, artifact_id)
+
+    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
+        async def read(connection: AsyncConnection, context_id: ContextKey) -> tuple[Annotation, ...]:
+            return await read_annotations(connection, context_id, replace_unstorable(artifact_id))
+
+        return await self.holds.take(ContextKey(replace_unstorable(context_id)), task_id, read)
+
+    async def release(self, context_id: ContextKey, task_id: str) -> None:
+        await self.holds.release(ContextKey(replace_unstorable(context_id)), task_id)
+
+
+async def read_annotations(
+    connection: AsyncConnection, context_id: ContextKey, artifact_id: str
+) -> tuple[Annotation, ...]:
+    """The annotations of an artifact, oldest first."""
+    ours = artifact_annotations.c.context_id == context_id, artifact_annotations.c.artifact_id == artifact_id
+    query = select(artifact_annotations.c.annotation).where(*ours).order_by(artifact_annotations.c.number)
+    rows = await connection.scalars(query)
+    return tuple(decode(decompress_bytes(bytes(row)).decode(), Annotation) for row in rows)
+
+
+def annotation_changes(batch: TaskBatch) -> Iterator[AnnotationsChanged]:
+    """The changes of annotations among a task's entries."""
+    return (entry.event for entry in batch.entries if isinstance(entry.event, AnnotationsChanged))
+
+
+def write(connection: Connection, commit: JournalCommit) -> None:
+    newest: defaultdict[ContextKey, dict[_Key, Annotation | None]] = defaultdict(dict)
+    for each in commit.tasks:
+        changes = [*annotation_changes(each.batch)]
+        for change in changes:
+            newest[each.context_id] |= {(change.artifact_id, one.annotation_id): one for one in change.changed}
+            newest[each.context_id] |= {(change.artifact_id, removed): None for removed in change.removed}
+        if changes:
+            end_hold(connection, each.context_id, "annotations", commit.replica, each.task_id)
+    for context_id in sorted(newest):
+        _replace(connection, commit, context_id, newest[context_id])
+
+
+def _replace(
+    connection: Connection, commit: JournalCommit, context_id: ContextKey, newest: Mapping[_Key, Annotation | None]
+) -> None:
+    by_artifact: defaultdict[str, list[str]] = defaultdict(list)
+    for artifact_id, annotation_id in sorted(newest):
+        by_artifact[artifact_id].append(annotation_id)
+    for artifact_id, ids in by_artifact.items():
+        ours = artifact_annotations.c.context_id == context_id, artifact_annotations.c.artifact_id == artifact_id
+        for some in _batches(ids):
+            these = delete(artifact_annotations).where(*ours, artifact_annotations.c.annotation_id.in_(some))
+            commit.kept[context_id] -= sum(connection.scalars(these.returning(ANNOTATION_SIZE)))
+    rows = [_row(context_id, each) for each in newest.values() if each]
+    commit.kept.update(_ADD.execute(connection, rows))
+
+
+_IDS_PER_QUERY = 500
+"""SQLite limits the number of parameters."""
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[first : first + _IDS_PER_QUERY] for first in range(0, len(ids), _IDS_PER_QUERY))
+
+
+def _row(context_id: ContextKey, annotation: Annotation) -> dict[str, Any]:
+    return {
+        "context_id": context_id,
+        "artifact_id": annotation.artifact_id,
+        "annotation_id": annotation.annotation_id,
+        "number": annotation.number,
+        "version": annotation.version,
+        "open": annotation.state == "open",
+        "annotation": compress_bytes(encode(annotation, Annotation).encode()),
+    }

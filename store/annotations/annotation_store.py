@@ -1,0 +1,65 @@
+"""The protocol of what stores annotations, and the one in memory.
+
+Rule 1: the journal writes annotations: an entry with an `AnnotationsChanged` and the rows that it changes are committed
+        together. Nothing else writes them.
+Rule 2: a task that is about to change annotations of a context holds them until that entry is committed, and other
+        tasks wait for it, on every replica. So what a task decides by what it has read is what counts when it is
+        committed: of two that accept one suggestion, one finds it accepted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Protocol
+
+from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged
+from a2a_canvas.store.holds import Holds
+from a2a_canvas.store.ids import ContextKey
+
+
+class AnnotationStore(Protocol):
+    """The annotations of all contexts. Every method may raise `Unavailable`."""
+
+    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
+        """The annotations of an artifact, oldest first, as they are committed."""
+        ...
+
+    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
+        """Wait until no other task holds the annotations of the context, hold them, and list those of an artifact."""
+        ...
+
+    async def release(self, context_id: ContextKey, task_id: str) -> None:
+        """End the hold of a task that changes nothing. A hold that a change follows ends with its commit."""
+        ...
+
+
+class InMemoryAnnotations:
+    """An `AnnotationStore` in dictionaries."""
+
+    def __init__(self) -> None:
+        self._contexts: dict[ContextKey, dict[str, dict[str, Annotation]]] = {}
+        self._holds = Holds()
+
+    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
+        return tuple(self._contexts.get(context_id, {}).get(artifact_id, {}).values())
+
+    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
+        await self._holds.take(context_id, task_id)
+        return await self.list(context_id, artifact_id)
+
+    async def release(self, context_id: ContextKey, task_id: str) -> None:
+        self._holds.release(context_id, task_id)
+
+    # ------------------------------------------------------------------- for the journal
+
+    def write(self, context_id: ContextKey, task_id: str, event: AnnotationsChanged) -> None:
+        """The event was appended: store what it changes, and end the hold."""
+        annotations = self._contexts.setdefault(context_id, defaultdict(dict))[event.artifact_id]
+        annotations.update({each.annotation_id: each for each in event.changed})
+        for annotation_id in event.removed:
+            annotations.pop(annotation_id, None)
+        self._holds.release(context_id, task_id)
+
+    def remove(self, context_id: ContextKey) -> None:
+        """Remove all annotations of a context."""
+        self._contexts.pop(context_id, None)

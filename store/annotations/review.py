@@ -1,0 +1,348 @@
+"""What one author does with the annotations of a context: comment, suggest, reply, resolve, reject, accept, withdraw.
+
+Rule 1: each step holds the annotations of the context (`annotation_store.py`, rule 2), decides by what it reads, and
+        reports one `AnnotationsChanged`. A step that is refused changes nothing.
+Rule 2: nothing waits between the change of the artifact and that report, so both are committed together.
+Rule 3: what is accepted is merged into the passage where it is now. If the passage has changed, both changes are kept,
+        or, where they touch the same words, the suggestion stays open: it is in conflict.
+Rule 4: accepting several is one version: from the oldest to the newest, each merged into what the ones before it have
+        made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from a2a_canvas.store.annotations import annotation_steps as steps
+from a2a_canvas.store.annotations.annotation import (
+    MAX_OPEN,
+    Annotation,
+    AnnotationsChanged,
+    Decision,
+    PlacedAnnotation,
+    Quote,
+    Remark,
+    ShownState,
+    Writer,
+)
+from a2a_canvas.store.annotations.annotation_places import place_annotations
+from a2a_canvas.store.annotations.annotation_store import AnnotationStore
+from a2a_canvas.store.changes import EditText
+from a2a_canvas.store.errors import (
+    AnnotationClosed,
+    AnnotationNotFound,
+    AnnotationStale,
+    ArtifactBusy,
+    NotItsAuthor,
+    OutsideText,
+    TooManyAnnotations,
+    VersionConflict,
+)
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.merge import MergeResult, merge
+from a2a_canvas.store.models import AppliedChange, Ref, Version
+from a2a_canvas.store.text.comparing import run_comparison
+from a2a_canvas.store.text.spans import Span, difference, splice
+
+Report = Callable[[AnnotationsChanged], Awaitable[None]]
+Chosen = Callable[[PlacedAnnotation], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictingSuggestion:
+    """A suggestion that changes the same words as a later change of the passage.
+
+    Attributes:
+        current: the passage as it is now.
+    """
+
+    annotation: Annotation
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What accepting has done.
+
+    Attributes:
+        applied: the version it made; None if there was nothing to change.
+        stale: those whose passage is gone. They stay as they are.
+    """
+
+    accepted: tuple[Annotation, ...]
+    stale: tuple[Annotation, ...]
+    conflicts: tuple[ConflictingSuggestion, ...]
+    applied: AppliedChange | None
+
+
+class Review:
+    """The annotations of one context, for one task and one author. Methods raise `StoreError`, and `Unavailable`.
+
+    Args:
+        store: gets the versions that accepting makes.
+        report: gets each change of annotations.
+        writer: who comments, suggests and decides.
+        new_id: makes an id for an annotation.
+    """
+
+    def __init__(
+        self,
+        store: EventedArtifactStore,
+        annotations: AnnotationStore,
+        report: Report,
+        context_id: ContextKey,
+        task_id: str,
+        writer: Writer,
+        now: Callable[[], datetime],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._annotations = annotations
+        self._report = report
+        self._context_id = context_id
+        self._task_id = task_id
+        self._writer = writer
+        self._now = now
+        self._new_id = new_id
+
+    async def list(self, artifact_id: str) -> tuple[PlacedAnnotation, ...]:
+        """The annotations of an artifact at its current version, oldest first."""
+        return await self._place(artifact_id, await self._annotations.list(self._context_id, artifact_id))
+
+    async def annotate(
+        self, artifact_id: str, version: int, span: Span, text: str = "", replacement: str | None = None
+    ) -> Annotation:
+        """Comment on a passage of a version, or suggest a replacement for it.
+
+        Args:
+            text: the comment; a suggestion may have none.
+
+        Raises:
+            RemarkTooLong, TooManyAnnotations, OutsideText, VersionNotFound: nothing was changed.
+        """
+        steps.check_remark(text)
+        content = (await self._store.version(self._ref(artifact_id), version)).content.text
+        if not 0 <= span.start <= span.end <= len(content):
+            raise OutsideText(span.start, span.end, len(content))
+        quote = Quote.of(content, span)
+        async with self._hold(artifact_id) as existing:
+            if sum(each.state == "open" for each in existing) >= MAX_OPEN:
+                raise TooManyAnnotations(artifact_id, MAX_OPEN)
+            at = self._now()
+            number = max((each.number for each in existing), default=0) + 1
+            thread = (Remark(self._writer, at, text),) if text else ()
+            made = Annotation(
+                self._new_id(),
+                artifact_id,
+                number,
+                version,
+                span,
+                quote,
+                self._writer,
+                at,
+                self._task_id,
+                thread,
+                replacement,
+            )
+            await self._report(AnnotationsChanged(artifact_id, (made,)))
+        return made
+
+    async def reply(self, artifact_id: str, annotation_id: str, text: str) -> Annotation:
+        """Add to the thread of an annotation; a resolved comment is open again."""
+        async with self._hold(artifact_id) as existing:
+            found = _find(existing, artifact_id, annotation_id)
+            return await self._change(steps.add_reply(found, Remark(self._writer, self._now(), text)))
+
+    async def resolve(self, artifact_id: str, annotation_id: str) -> Annotation:
+        """Resolve a comment."""
+        return await self._decide(artifact_id, annotation_id, steps.resolve)
+
+    async def reject(self, artifact_id: str, annotation_id: str) -> Annotation:
+        """Reject a suggestion."""
+        return await self._decide(artifact_id, annotation_id, steps.reject)
+
+    async def withdraw(self, artifact_id: str, annotation_id: str, *, others: bool = False) -> Annotation:
+        """Remove an annotation.
+
+        Args:
+            others: the author may remove those of others, too.
+
+        Raises:
+            NotItsAuthor: it is someone else's.
+        """
+        async with self._hold(artifact_id) as existing:
+            found = _find(existing, artifact_id, annotation_id)
+            if not others and found.writer != self._writer:
+                raise NotItsAuthor(annotation_id)
+            await self._report(AnnotationsChanged(artifact_id, removed=(annotation_id,)))
+        return found
+
+    async def accept(self, artifact_id: str, annotation_id: str) -> Acceptance:
+        """Accept one suggestion: one version.
+
+        Raises:
+            ArtifactBusy: a task is writing the artifact.
+            AnnotationStale, AnnotationClosed, WrongAnnotationKind, AnnotationNotFound: nothing was changed.
+        """
+        async with self._hold(artifact_id) as existing:
+            found = _find(existing, artifact_id, annotation_id)
+            steps.check_suggestion(found)
+            (placed,) = await self._place(artifact_id, (found,))
+            if placed.state == "stale":
+                raise AnnotationStale(annotation_id)
+            if placed.state != "open":
+                raise AnnotationClosed(annotation_id, placed.state)
+            return await self._accept(artifact_id, (found,))
+
+    async def accept_all(self, artifact_id: str, chosen: Chosen = lambda _: True) -> Acceptance:
+        """Accept all open suggestions, or those `chosen`: one version. What does not fit stays (`Acceptance`)."""
+        async with self._hold(artifact_id) as existing:
+            placed = await self._place(artifact_id, [each for each in existing if each.kind == "suggestion"])
+            return await self._accept(
+                artifact_id, [each.annotation for each in placed if each.state in ("open", "stale") and chosen(each)]
+            )
+
+    # ------------------------------------------------------------------------ accepting
+
+    async def _accept(self, artifact_id: str, suggestions: Sequence[Annotation]) -> Acceptance:
+        ref = self._ref(artifact_id)
+        while True:
+            await self._store.prepare(ref)
+            artifact = await self._store.get(ref)
+            if artifact.open:
+                raise ArtifactBusy(artifact_id, artifact.changed_by)
+            versions = await self._store.versions(ref)
+            placed = await place_annotations(suggestions, versions, artifact.version)
+            merged = await run_comparison(partial(merge_suggestions, placed), artifact.text)
+            try:
+                return await self._apply(ref, artifact.version, artifact.text, merged)
+            except VersionConflict:
+                continue
+
+    async def _apply(self, ref: Ref, base: int, text: str, merged: MergedSuggestions) -> Acceptance:
+        """Make the version, and report what it accepts (rule 2)."""
+        applied = None
+        if merged.text != text:
+            applied = await self._store.apply(ref, _edit(text, merged, base))
+        decision = Decision(self._writer, self._now(), applied.version if applied else base)
+        accepted = tuple(replace(each, state="accepted", decision=decision) for each in merged.accepted)
+        if accepted:
+            await self._report(AnnotationsChanged(ref.artifact_id, accepted))
+        return Acceptance(accepted, merged.stale, merged.conflicts, applied)
+
+    # ----------------------------------------------------------------------------- steps
+
+    async def _decide(
+        self,
+        artifact_id: str,
+        annotation_id: str,
+        step: Callable[[Annotation, ShownState, Decision], Annotation],
+    ) -> Annotation:
+        async with self._hold(artifact_id) as existing:
+            found = _find(existing, artifact_id, annotation_id)
+            (placed,) = await self._place(artifact_id, (found,))
+            return await self._change(step(found, placed.state, Decision(self._writer, self._now())))
+
+    async def _change(self, changed: Annotation) -> Annotation:
+        await self._report(AnnotationsChanged(changed.artifact_id, (changed,)))
+        return changed
+
+    async def _place(self, artifact_id: str, annotations: Iterable[Annotation]) -> tuple[PlacedAnnotation, ...]:
+        ref = self._ref(artifact_id)
+        current = (await self._store.get(ref)).version
+        return await place_annotations(annotations, await self._store.versions(ref), current)
+
+    @asynccontextmanager
+    async def _hold(self, artifact_id: str) -> AsyncGenerator[tuple[Annotation, ...], None]:
+        held = await self._annotations.hold(self._context_id, artifact_id, self._task_id)
+        try:
+            yield held
+        finally:
+            await self._annotations.release(self._context_id, self._task_id)
+
+    def _ref(self, artifact_id: str) -> Ref:
+        return Ref(self._context_id, artifact_id, self._task_id, self._writer.author)
+
+
+def _find(existing: Iterable[Annotation], artifact_id: str, annotation_id: str) -> Annotation:
+    for each in existing:
+        if each.annotation_id == annotation_id:
+            return each
+    raise AnnotationNotFound(artifact_id, annotation_id)
+
+
+# ------------------------------------------------------------------------------- merging
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSuggestions:
+    """A text after suggestions, oldest first.
+
+    Attributes:
+        passage: what one accepted suggestion replaces; None for none or several.
+    """
+
+    text: str
+    accepted: tuple[Annotation, ...]
+    stale: tuple[Annotation, ...]
+    conflicts: tuple[ConflictingSuggestion, ...]
+    passage: tuple[Span, str] | None
+
+
+def merge_suggestions(placed: Iterable[PlacedAnnotation], text: str) -> MergedSuggestions:
+    """`text` with each suggestion merged into its passage (rules 3 and 4). Pure."""
+    accepted: list[Annotation] = []
+    stale: list[Annotation] = []
+    conflicts: list[ConflictingSuggestion] = []
+    done: list[tuple[Span, int]] = []  # ranges of the text so far, in the order of the edits, and their new lengths
+    passage = None
+    for each in placed:
+        suggestion, span = each.annotation, _carried(each.span, done)
+        if span is None:
+            stale.append(suggestion)
+            continue
+        now = span.extract(text)
+        merged = merge(suggestion.quote.exact, now, suggestion.replacement or "")
+        if not isinstance(merged, MergeResult):
+            conflicts.append(ConflictingSuggestion(suggestion, now))
+            continue
+        text = splice(text, span, merged.text)
+        done.append((span, len(merged.text)))
+        passage = (span, merged.text)
+        accepted.append(suggestion)
+    return MergedSuggestions(
+        text, tuple(accepted), tuple(stale), tuple(conflicts), passage if len(accepted) == 1 else None
+    )
+
+
+def _carried(span: Span | None, done: Iterable[tuple[Span, int]]) -> Span | None:
+    """Where a passage is after these edits; None if one of them took a part of it."""
+    for edited, length in done:
+        if span is None:
+            break
+        if edited.start < span.end and span.start < edited.end:
+            return None
+        if edited.end <= span.start:
+            by = length - (edited.end - edited.start)
+            span = Span(span.start + by, span.end + by)
+    return span
+
+
+def _edit(text: str, merged: MergedSuggestions, base: int) -> EditText:
+    if merged.passage:
+        return EditText(*merged.passage, base)
+    return EditText(*difference(text, merged.text), base, passage=False)
+
+
+def suggested_by(annotations: Iterable[Annotation], versions: Iterable[Version]) -> dict[int, tuple[Writer, ...]]:
+    """Whose suggestions each version accepted, by the number of the version."""
+    found: dict[int, dict[Writer, None]] = {each.number: {} for each in versions}
+    for each in annotations:
+        if each.state == "accepted" and each.decision and each.decision.version in found:
+            found[each.decision.version][each.writer] = None
+    return {number: tuple(writers) for number, writers in found.items() if writers}

@@ -1,0 +1,202 @@
+"""What annotations promise, wherever they are stored: of one artifact, each step by one author."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES, AnnotationsChanged, Writer
+from a2a_canvas.store.annotations.review import Acceptance, Review
+from a2a_canvas.store.changes import EditText, ReplaceParts, Undo
+from a2a_canvas.store.errors import (
+    AnnotationClosed,
+    AnnotationNotFound,
+    AnnotationStale,
+    ArtifactBusy,
+    NotItsAuthor,
+    OutsideText,
+    RemarkTooLong,
+    StoreError,
+    WrongAnnotationKind,
+)
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Ref, text_part
+from a2a_canvas.store.text.spans import Span
+from tests.fakes import Clock, ids
+from tests.server.tasks.journal.test_journal import MAKERS, new_task
+
+TEXT = "One two three.\nFour five six.\n"
+TWO, FOUR = Span(4, 7), Span(15, 19)
+REF = Ref("context", "doc", "a", "user")
+
+
+class Desk:
+    """An artifact with one version in a context with the tasks `a` and `b`."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal, self.clock = journal, Clock()
+        self.artifacts, self._ids = InMemoryArtifactStore(), ids("n")
+
+    def review(self, name: str = "ann", task: str = "a") -> Review:
+        async def emit(event) -> None:
+            await self.journal.append(task, event)
+
+        store = EventedArtifactStore(self.artifacts, listener(emit))
+        writer = Writer("user", name, name)
+        return Review(store, self.journal.annotations, emit, "context", task, writer, self.clock, self._ids)
+
+    async def text(self) -> str:
+        return (await self.artifacts.get(REF)).text
+
+    async def states(self) -> list[str]:
+        return [each.state for each in await self.review().list("doc")]
+
+    async def change(self, change) -> None:
+        await self.artifacts.apply(REF, change)
+
+
+@pytest.fixture(params=MAKERS)
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with MAKERS[request.param](tmp_path) as make:
+        journal = await make(Clock())
+        await journal.create(new_task("a", "context"))
+        await journal.create(new_task("b", "context"))
+        desk = Desk(journal)
+        await desk.change(ReplaceParts((text_part(TEXT),), last_chunk=True))
+        yield desk
+
+
+async def test_annotations_are_listed_as_they_were_made(desk: Desk) -> None:
+    comment = await desk.review().annotate("doc", 1, TWO, "Which two?")
+    suggestion = await desk.review("bob", "b").annotate("doc", 1, FOUR, replacement="Many")
+    assert (comment.kind, suggestion.kind) == ("comment", "suggestion")
+    assert [each.annotation for each in await desk.review().list("doc")] == [comment, suggestion]
+    assert [each.number for each in (comment, suggestion)] == [1, 2]
+    assert (comment.quote.prefix, comment.quote.exact, comment.quote.suffix) == ("One ", "two", TEXT[7:])
+    assert await desk.review().list("doc") != ()
+
+
+async def test_a_thread_grows_and_a_reply_opens_what_was_resolved(desk: Desk) -> None:
+    made = await desk.review().annotate("doc", 1, TWO, "Which two?")
+    await desk.review("bob", "b").reply("doc", made.annotation_id, "These")
+    resolved = await desk.review().resolve("doc", made.annotation_id)
+    assert [(each.writer.name, each.text) for each in resolved.thread] == [("ann", "Which two?"), ("bob", "These")]
+    assert await desk.states() == ["resolved"]
+    await desk.review("bob", "b").reply("doc", made.annotation_id, "No, those")
+    assert await desk.states() == ["open"]
+
+
+async def test_accepting_makes_one_version_where_the_passage_is_now(desk: Desk) -> None:
+    made = await desk.review().annotate("doc", 1, FOUR, replacement="Many")
+    await desk.change(EditText(Span(0, 0), "Zero. ", 1))
+    accepted = await desk.review("bob", "b").accept("doc", made.annotation_id)
+    assert accepted.applied is not None
+    assert accepted.applied.version == 3
+    assert await desk.text() == "Zero. " + TEXT.replace("Four", "Many")
+    assert await desk.states() == ["accepted"]
+
+
+async def test_an_undo_opens_what_it_takes_back_and_nothing_else(desk: Desk) -> None:
+    first = await desk.review().annotate("doc", 1, TWO, replacement="2")
+    second = await desk.review().annotate("doc", 1, FOUR, replacement="4")
+    rejected = await desk.review().annotate("doc", 1, FOUR, replacement="5")
+    await desk.review().accept("doc", first.annotation_id)
+    await desk.review().accept("doc", second.annotation_id)
+    await desk.review().reject("doc", rejected.annotation_id)
+    assert await desk.states() == ["accepted", "accepted", "rejected"]
+    await desk.change(Undo())
+    assert await desk.states() == ["accepted", "open", "rejected"]
+    await desk.review().accept("doc", second.annotation_id)
+    assert await desk.text() == TEXT.replace("two", "2").replace("Four", "4")
+
+
+async def test_accepting_all_is_one_version_and_names_what_did_not_fit(desk: Desk) -> None:
+    review = desk.review()
+    first = await review.annotate("doc", 1, Span(0, 3), replacement="1")
+    gone = await review.annotate("doc", 1, Span(24, 28), replacement="gone")
+    await desk.change(EditText(Span(22, 30), "", 1))
+    last = await review.annotate("doc", 2, FOUR, replacement="4")
+    accepted: Acceptance = await desk.review("bob", "b").accept_all("doc")
+    assert [each.annotation_id for each in accepted.accepted] == [first.annotation_id, last.annotation_id]
+    assert [each.annotation_id for each in accepted.stale] == [gone.annotation_id]
+    assert await desk.text() == "1 two three.\n4 fi"
+    assert await desk.states() == ["accepted", "stale", "accepted"]
+    assert len(await desk.artifacts.versions(REF)) == 3
+
+
+async def test_of_two_who_accept_at_once_one_wins(desk: Desk) -> None:
+    made = await desk.review().annotate("doc", 1, TWO, replacement="2")
+    both = [desk.review(name, task).accept("doc", made.annotation_id) for name, task in (("ann", "a"), ("bob", "b"))]
+    found = await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in found) == ["Acceptance", "AnnotationClosed"]
+    assert len(await desk.artifacts.versions(REF)) == 2
+
+
+async def test_what_is_refused_changes_nothing(desk: Desk) -> None:
+    comment = await desk.review().annotate("doc", 1, TWO, "Which?")
+    suggestion = await desk.review().annotate("doc", 1, FOUR, replacement="4")
+    await desk.change(EditText(FOUR, "", 1))
+    before = await desk.review().list("doc")
+    bob = desk.review("bob", "b")
+    refused: list[tuple[type[StoreError], object]] = [
+        (WrongAnnotationKind, bob.accept("doc", comment.annotation_id)),
+        (WrongAnnotationKind, bob.reject("doc", comment.annotation_id)),
+        (WrongAnnotationKind, bob.resolve("doc", suggestion.annotation_id)),
+        (AnnotationStale, bob.accept("doc", suggestion.annotation_id)),
+        (AnnotationNotFound, bob.reply("doc", "none", "What?")),
+        (NotItsAuthor, bob.withdraw("doc", comment.annotation_id)),
+        (OutsideText, bob.annotate("doc", 1, Span(5, 1000), "Where?")),
+        (RemarkTooLong, bob.annotate("doc", 1, TWO, "x" * (MAX_REMARK_BYTES + 1))),
+        (RemarkTooLong, bob.reply("doc", comment.annotation_id, "ö" * (MAX_REMARK_BYTES // 2 + 1))),
+    ]
+    for error, step in refused:
+        with pytest.raises(error):
+            await step  # type: ignore[misc]
+    assert await desk.review().list("doc") == before
+
+
+async def test_a_decision_is_made_once(desk: Desk) -> None:
+    comment = await desk.review().annotate("doc", 1, TWO, "Which?")
+    suggestion = await desk.review().annotate("doc", 1, FOUR, replacement="4")
+    await desk.review().resolve("doc", comment.annotation_id)
+    await desk.review().reject("doc", suggestion.annotation_id)
+    for step in (
+        desk.review().resolve("doc", comment.annotation_id),
+        desk.review().accept("doc", suggestion.annotation_id),
+        desk.review().reject("doc", suggestion.annotation_id),
+    ):
+        with pytest.raises(AnnotationClosed):
+            await step
+
+
+async def test_its_author_withdraws_an_annotation_and_so_may_the_owner(desk: Desk) -> None:
+    first = await desk.review().annotate("doc", 1, TWO, "Which?")
+    second = await desk.review().annotate("doc", 1, TWO, "Which?")
+    await desk.review().withdraw("doc", first.annotation_id)
+    await desk.review("bob", "b").withdraw("doc", second.annotation_id, others=True)
+    assert await desk.review().list("doc") == ()
+
+
+async def test_nothing_is_accepted_while_a_task_writes(desk: Desk) -> None:
+    made = await desk.review().annotate("doc", 1, TWO, replacement="2")
+    await desk.artifacts.apply(Ref("context", "doc", "b"), ReplaceParts((text_part("Draft"),)))
+    await desk.review().annotate("doc", 1, FOUR, "Comments are not kept waiting")
+    with pytest.raises(ArtifactBusy):
+        await desk.review().accept("doc", made.annotation_id)
+    assert await desk.states() == ["open", "open"]
+
+
+async def test_changes_take_positions_in_the_log_of_the_context(desk: Desk) -> None:
+    following = await desk.journal.follow_context("context")
+    made = await desk.review().annotate("doc", 1, TWO, replacement="2")
+    await desk.review().accept("doc", made.annotation_id)
+    changes = aiter(following)
+    async with asyncio.timeout(60):
+        found = [await anext(changes) for _ in range(3)]
+    assert [type(each.entry.event) for each in found] == [AnnotationsChanged, ArtifactChanged, AnnotationsChanged]
+    assert [each.position for each in found] == [1, 2, 3]
