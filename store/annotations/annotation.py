@@ -37,7 +37,7 @@ class Quote:
     suffix: str = ""
 
     @staticmethod
-    def of(text: str, span: Span) -> Quote:
+    def from_text(text: str, span: Span) -> Quote:
         before, after = text[max(0, span.start - QUOTE_CONTEXT) : span.start], text[span.end : span.end + QUOTE_CONTEXT]
         return Quote(span.extract(text), before, after)
 
@@ -56,7 +56,7 @@ class Writer:
     account: str = ""
 
     @property
-    def shown(self) -> str:
+    def shown_name(self) -> str:
         """The name by which annotations are filtered: `agent`, or that of the user."""
         return "agent" if self.author == "agent" else self.name
 

@@ -129,7 +129,7 @@ class Review:
         content = (await self._store.version(self._ref(artifact_id), version)).content.text
         if not 0 <= span.start <= span.end <= len(content):
             raise OutsideText(span.start, span.end, len(content))
-        quote = Quote.of(content, span)
+        quote = Quote.from_text(content, span)
         async with self._hold(artifact_id) as existing:
             if sum(each.state == "open" for each in existing) >= MAX_OPEN:
                 raise TooManyAnnotations(artifact_id, MAX_OPEN)
@@ -302,7 +302,7 @@ def merge_suggestions(placed: Iterable[PlacedAnnotation], text: str) -> MergedSu
     done: list[tuple[Span, int]] = []  # ranges of the text so far, in the order of the edits, and their new lengths
     passage = None
     for each in placed:
-        suggestion, span = each.annotation, _carried(each.span, done)
+        suggestion, span = each.annotation, _carry(each.span, done)
         if span is None:
             stale.append(suggestion)
             continue
@@ -320,7 +320,7 @@ def merge_suggestions(placed: Iterable[PlacedAnnotation], text: str) -> MergedSu
     )
 
 
-def _carried(span: Span | None, done: Iterable[tuple[Span, int]]) -> Span | None:
+def _carry(span: Span | None, done: Iterable[tuple[Span, int]]) -> Span | None:
     """Where a passage is after these edits; None if one of them took a part of it."""
     for edited, length in done:
         if span is None:

@@ -48,7 +48,7 @@ async def run_annotation_operation(
         case AcceptAll():
             by = operation.by
             accepted = await review.accept_all(
-                artifact_id, lambda each: by is None or each.annotation.writer.shown == by
+                artifact_id, lambda each: by is None or each.annotation.writer.shown_name == by
             )
             return _accepted_ending(artifact_id, accepted)
         case _:

@@ -77,11 +77,11 @@ class SqlHolds(Generic[V]):
 
     async def wait_committed(self, context_id: ContextKey) -> None:
         """Wait until nothing is staged in the context."""
-        while staged := self.staged(context_id):
+        while staged := self.list_staged(context_id):
             await self._flushed()
             self.clear(context_id, staged)  # committed or given up
 
-    def staged(self, context_id: ContextKey) -> Sequence[V]:
+    def list_staged(self, context_id: ContextKey) -> Sequence[V]:
         """What is staged in a context, and not in the rows yet."""
         return tuple(self._staged.get(context_id, ()))
 

@@ -83,7 +83,7 @@ class SqlContextValues:
         self.holds: SqlHolds[SavedValues] = SqlHolds("values", database, replica, flushed)
 
     async def get(self, context_id: ContextKey, name: str) -> bytes | None:
-        for saved in reversed(self.holds.staged(context_id)):
+        for saved in reversed(self.holds.list_staged(context_id)):
             if name in saved.values:
                 return saved.values[name]
         return await self._read(select(loop_values.c.value).where(*_is(context_id, name)))
@@ -93,7 +93,7 @@ class SqlContextValues:
         return await self._read(select(states_before.c.value).where(*ours))
 
     async def digest(self, context_id: ContextKey) -> str:
-        for saved in reversed(self.holds.staged(context_id)):
+        for saved in reversed(self.holds.list_staged(context_id)):
             if STATE in saved.values:
                 return digest_of(saved.values[STATE])
         async with self._database.read() as connection:
@@ -104,7 +104,7 @@ class SqlContextValues:
         async with self._database.read() as connection:
             found = await connection.scalars(select(loop_values.c.name).where(loop_values.c.context_id == context_id))
             names = {*found}
-        for saved in self.holds.staged(context_id):
+        for saved in self.holds.list_staged(context_id):
             for name, value in saved.values.items():
                 (names.discard if value is None else names.add)(name)
         return sorted(name for name in names if name != STATE and name.startswith(prefix))
