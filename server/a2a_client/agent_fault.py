@@ -79,9 +79,9 @@ def fault_of(error: Exception) -> AgentFault:
         case grpc.aio.AioRpcError() if cause.code() in _REFUSALS:
             return AgentFault("it refuses")
         case httpx.RequestError() | OSError() | grpc.aio.AioRpcError():
-            return AgentFault("the connection to it broke, or nothing answers there", retryable=True)
+            return AgentFault("the connection to it was lost, or nothing answers there", retryable=True)
         case _:
-            return AgentFault("it answers what is not A2A")
+            return AgentFault("its answer is not A2A")
 
 
 def _is_retryable(cause: BaseException) -> bool:
@@ -111,5 +111,5 @@ def _status(status: int) -> str:
     if status in (401, 403):
         return f"it refuses access (HTTP {status}); the operator of this server can set a token for it"
     if 300 <= status < 400:
-        return f"it redirects (HTTP {status}), which is not followed"
+        return f"it redirects (HTTP {status}); redirects are not followed"
     return f"it answers with HTTP {status}"

@@ -111,7 +111,7 @@ class Follower:
     _polling: bool = False
     _has_answer: bool = False
     _end_announced: bool = False
-    _last_fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it broke", retryable=True))
+    _last_fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it was lost", retryable=True))
 
     async def run(self, message: pb.Message | None = None) -> None:
         """Send a message, if there is one, and follow the task until it is over.

@@ -18,8 +18,8 @@ from typing import Final
 
 from a2a_canvas.store.ids import public_id
 
-NOT_SHARED_FOR_THIS: Final = "You may not do that in this context, which is shared with you. Ask its owner for more."
-OUTSIDE_LINK: Final = "Your link is for one context: send its contextId."
+NOT_SHARED_FOR_THIS: Final = "Your share of this context does not allow that. Ask its owner for a higher level."
+OUTSIDE_LINK: Final = "Your link gives access to one context: send its contextId."
 """For a caller with a link who names another context, or none."""
 
 
@@ -31,7 +31,7 @@ class ContextNotFound(AccountError):
     def __init__(self, context_id: str) -> None:
         named = public_id(context_id)
         super().__init__(
-            f"There is no context {named!r}. GET /artifacts lists those there are; a message with it begins it."
+            f"There is no context {named!r}. GET /artifacts lists yours; a message with this contextId starts it."
         )
         self.context_id = named
 
@@ -53,7 +53,7 @@ class OwnerOnly(ReadOnly):
 class ShareNotFound(AccountError):
     def __init__(self, context_id: str, share_id: str) -> None:
         named = public_id(context_id)
-        super().__init__(f"Context {named!r} has no share {share_id!r}. GET /artifacts/…/shares lists those there are.")
+        super().__init__(f"Context {named!r} has no share {share_id!r}. GET /artifacts/…/shares lists its shares.")
 
 
 class InvalidShare(AccountError):
@@ -94,4 +94,6 @@ class StorageFull(AccountError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason} Remove contexts (DELETE /artifacts/{{context}}), or ask the operator for more.")
+        super().__init__(
+            f"{reason} Delete contexts (DELETE /artifacts/{{context}}), or ask the operator for more storage."
+        )

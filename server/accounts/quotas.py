@@ -305,10 +305,10 @@ class Meter:
         if most is not None:
             kept = await self.kept.sum_of((user, "") if user and user == self._adopter else (user,))
             if kept + max(new, 1) > most:
-                yours = f"You keep {kept} of the {most} bytes that you may, and this has {new}."
-                raise StorageFull(yours if reader == user else "The owner of this context has no room for more.")
+                yours = f"Storage limit reached: you store {kept} of {most} bytes, and this adds {new}."
+                raise StorageFull(yours if reader == user else "The storage of this context's owner is full.")
         if most_of_all is not None and await self.kept.sum_of_all() + max(new, 1) > most_of_all:
-            raise StorageFull("This server is full.")
+            raise StorageFull("This server's storage is full.")
 
     # ------------------------------------------------------------------------ sharing
 

@@ -126,19 +126,19 @@ class Sharing:
         """
         found = await self.check_owner(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
-            raise InvalidShare("user", "is the owner of the context: name somebody else")
+            raise InvalidShare("user", "is the owner of the context: name another user")
         if request.user and not is_unique(context_id):
             raise InvalidShare(
                 "contextId",
-                f"is {context_id!r}, which others may call a context of theirs: share it by a link. A context that is "
-                "begun without contextId, or with a UUID, can be shared with users",
+                f"is {context_id!r}, an id that other users may also use: share it by link. A context started without "
+                "a contextId, or with a UUID, can be shared with users",
             )
         there = await self._shares.list(found.key)
         if len(there) >= MAX_SHARES:
-            raise InvalidShare("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
+            raise InvalidShare("contextId", f"has {MAX_SHARES} shares, the maximum: revoke some of them")
         replaces = any(each.user == request.user for each in there)
         if request.user and not replaces and not has_room(await self._shares.givers(request.user), found.owner):
-            raise InvalidShare("user", "takes no more shares of yours: revoke some of them, or share it by a link")
+            raise InvalidShare("user", "cannot receive more shares from you: revoke some of them, or share it by link")
         await self._meter.check_bytes(found.owner, caller.author)
         token = "" if request.user else new_link_token()
         share = Share(
@@ -180,12 +180,12 @@ class Sharing:
         for given in await self._find_received(caller, context_id):
             if given.share_id == share_id:
                 await self._shares.revoke(given.context, share_id)
-                logger.info("A share was ended", extra=_about(given.context, share_id, caller))
+                logger.info("A share was revoked", extra=_about(given.context, share_id, caller))
                 return ()
         found = await self.check_owner(caller, context_id)
         if not await self._shares.revoke(found.key, share_id):
             raise ShareNotFound(found.key, share_id)
-        logger.info("A share was ended", extra=_about(found.key, share_id, caller))
+        logger.info("A share was revoked", extra=_about(found.key, share_id, caller))
         return await self._shares.list(found.key)
 
     def url_of(self, token: str) -> str:

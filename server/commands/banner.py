@@ -97,12 +97,12 @@ def banner(
 def _credentials(settings: Settings, keys: KeyCount, program: str) -> Iterator[str]:
     """What callers need, if there are or were credentials."""
     if settings.allow_anonymous:
-        yield "Callers without a key or token are served, too; a wrong one is refused."
+        yield "Callers without a key or token are also served; a wrong one is rejected."
     elif keys.lock_out_all and not settings.authenticates:
         folder = f" {shlex.quote(str(settings.agent))}" if settings.agent else ""
         yield (
-            "Warning: no key is in force, so nobody can call the server. --allow-anonymous serves everybody; to make a "
-            f"key:\n{program} key new NAME{folder}"
+            "Warning: there is no valid key, so nobody can call the server. --allow-anonymous serves everybody; to "
+            f"make a key:\n{program} key new NAME{folder}"
         )
     else:
         yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
@@ -120,7 +120,7 @@ def _rehearsal(settings: Settings, sources: Sequence[ToolSource], program: str) 
     """What the rehearsal model can do with the agent."""
     if tools := next((tools for source in sources if (tools := source.tools())), ()):
         how = f"{program} send {example(tools[-1])}{_url_option(settings)}"
-        yield f"The rehearsal model calls a tool when you say so:\n{how}"
+        yield f"The rehearsal model calls a tool when you name it:\n{how}"
     elif settings.instructions:
         yield "The rehearsal model follows no instructions."
 
@@ -179,8 +179,8 @@ def hints(settings: Settings, environ: Mapping[str, str], program: str) -> Itera
         yield from (f"Hint: {sentence}" for sentence in unused_keys(environ))
     if environ.get(TRUSTED_PROXIES) == "*" and settings.reachable_by:
         yield (
-            f"Hint: {TRUSTED_PROXIES}=* lets every client choose the address that its wrong keys count for: name the "
-            "address or the network of the proxy instead."
+            f"Hint: {TRUSTED_PROXIES}=* lets every client spoof its address and evade the limit on wrong "
+            "keys: list the proxy's address or network instead."
         )
 
 
@@ -190,17 +190,17 @@ async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOU
     if not usable:
         return ""
     model = f"{OLLAMA}{usable[0].removesuffix(':latest')}"
-    return f"Hint: an Ollama answers at {address}. To use it:\n{program} serve --model {model}"
+    return f"Hint: Ollama is running at {address}. To use it:\n{program} serve --model {model}"
 
 
 async def ollama_warning(name: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:
     """How to make this model available in the Ollama at this address; empty if it has the model."""
     names = await _models_of_ollama(address, seconds)
     if names is None:
-        return f"Warning: no Ollama answers at {address}, so tasks will fail. Is it running? To start it:\nollama serve"
+        return f"Warning: Ollama does not answer at {address}, so tasks will fail. To start it:\nollama serve"
     if name in names or f"{name}:latest" in names:
         return ""
-    return f"Warning: the Ollama at {address} has no model {name}. To get it:\nollama pull {shlex.quote(name)}"
+    return f"Warning: Ollama at {address} has no model {name}. To get it:\nollama pull {shlex.quote(name)}"
 
 
 async def _models_of_ollama(address: str, seconds: float) -> list[str] | None:

@@ -68,7 +68,7 @@ def verify_card(url: str, key: Path | None, out: TextIO) -> int:
     raise CardNotVerified(f"The card at {where} {why}.")
 
 
-_OPEN = " This signature, in the form of a2a-sdk, does not cover empty values, nor what securityRequirements ask for."
+_OPEN = " This signature, in the form of a2a-sdk, covers neither empty values nor the contents of securityRequirements."
 
 
 def _is_valid(found: Any, card: pb.AgentCard, signature: pb.AgentCardSignature, keys: Sequence[Any]) -> bool:

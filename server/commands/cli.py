@@ -157,10 +157,13 @@ def command_forms() -> dict[str, CommandForm]:
         ["--reload"], is_flag=True, group="Agent", help="restart when a file in FOLDER changes; running turns resume"
     )
     check = GroupedOption(
-        ["--check"], is_flag=True, group="Agent", help="only check whether it can be served: exit code 0 or 2"
+        ["--check"],
+        is_flag=True,
+        group="Agent",
+        help="only check whether the agent can be served; the exit code is 0 or 2",
     )
     own_loop = click.Option(
-        ["--loop"], is_flag=True, help="with a loop of its own in agent.py, a function, instead of a model's"
+        ["--loop"], is_flag=True, help="with its own loop, a function in agent.py, instead of the model's"
     )
     workers = click.Option(["--workers"], hidden=True, expose_value=False, callback=_no_workers)
     return {
@@ -321,7 +324,7 @@ def _new(folder: Path, loop: bool) -> int:
     except FolderError as error:
         return print_error(str(error))
     except OSError as error:
-        return print_error(f"The folder {folder} cannot be made: {error.strerror}. Choose another place.")
+        return print_error(f"The folder {folder} cannot be created: {error.strerror}. Choose another place.")
     return 0
 
 

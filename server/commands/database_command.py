@@ -61,7 +61,7 @@ async def _run_action(
     async with database.read() as connection:
         anonymous = await count_anonymous(connection)
     return (
-        f"The database {database.name} is of schema {revision}, as this version needs it.{_anonymous_note(anonymous)}"
+        f"The database {database.name} is of schema {revision}, which this version needs.{_anonymous_note(anonymous)}"
     )
 
 

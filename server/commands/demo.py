@@ -217,7 +217,7 @@ class Demo:
             await self._wait_for(lambda: all(each.edits or each.version > 1 for each in both))
             edit = await self._send("Make it warmer", op="edit", selection={"lineStart": 3})
             self._follow(edit, *both)
-            await self._say("While the rest is written, somebody selects line 3: “Make it warmer”. Nothing is locked.")
+            await self._say("While the rest is written, someone selects line 3: “Make it warmer”. Nothing is locked.")
             await self._wait_for(lambda: all(EDITED in each.text for each in both))
             self._answering.clear()
             process.kill()
@@ -259,7 +259,7 @@ class Demo:
                             following.result()
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            raise ClientError("The demo does not go on: a server or a client is too slow. Try it again") from None
+            raise ClientError("The demo stopped: a server or a client is too slow. Try again") from None
         if not self._console.is_terminal:
             versions = ", ".join(f"{each.name} has version {each.version}" for each in (self._left, self._right))
             self._console.print(f"    {versions}", soft_wrap=True)

@@ -55,7 +55,7 @@ async def _add(key: ApiKey, values: Mapping[str, Any], program: str) -> AsyncIte
         async with database.read() as connection:
             keys, anonymous = await count_keys(connection), await count_anonymous(connection)
         if not await add_key(database, key):
-            raise SettingsError(f"There is a key {key.name} in force: revoke it first, or choose another name.")
+            raise SettingsError(f"There is already a key {key.name}: revoke it first, or choose another name.")
     yield f"{_describe_key(key)} It is not shown again: only its hash is stored, in {place_of(settings.database)}."
     if is_new:
         named = "database" in settings.model_fields_set  # by an option, a variable or the folder of an agent
@@ -91,14 +91,14 @@ async def end_key(name: str, values: Mapping[str, Any], out: TextIO, program: st
     """Run `key revoke`; raises as `make_key` does."""
     async with _database_of(values) as database:
         if not await revoke_key(database, name, datetime.now(UTC)):
-            raise SettingsError(f"There is no key {name} in force. List them with `{program} key list`.")
+            raise SettingsError(f"There is no valid key {name}. List them with `{program} key list`.")
         async with database.read() as connection:
             last = not (await count_keys(connection)).in_force
     out.write(f"The key {name} is revoked: servers using this database reject it within two seconds.\n")
     if last:
         out.write(
-            "It was the last one in force, and requests still need a key: without one, start the server with "
-            f"--allow-anonymous. To make another: {program} key new NAME\n"
+            "It was the last valid key, and requests still need one. To serve without keys, start the server with "
+            f"--allow-anonymous. To create another: {program} key new NAME\n"
         )
     return 0
 
@@ -139,7 +139,7 @@ def _check_names(name: str, user: str) -> None:
 
 def _describe_unstored(key: ApiKey) -> str:
     setting = f"{VARIABLE}={key.name}={HASH_PREFIX}{key.key_hash}"
-    return f"{_describe_key(key)} It is stored nowhere: a server accepts it with {setting}"
+    return f"{_describe_key(key)} It is not stored: a server accepts it with {setting}"
 
 
 def _describe_key(key: ApiKey) -> str:
@@ -148,7 +148,7 @@ def _describe_key(key: ApiKey) -> str:
 
 def _table(keys: list[ApiKey], program: str) -> Iterator[str]:
     if not keys:
-        yield f"There are no keys. To make one: {program} key new NAME"
+        yield f"There are no keys. To create one: {program} key new NAME"
         return
     rows = [("NAME", "USER", "MADE", "STATE"), *(_row(key) for key in keys)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]

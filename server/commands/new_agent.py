@@ -33,7 +33,7 @@ def new_agent(folder: Path, program: str, *, loop: bool = False) -> Iterator[str
         OSError: the folder cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FolderError(f"{folder} is there already, and not an empty folder. Take another name.")
+        raise FolderError(f"{folder} already exists and is not an empty folder. Choose another name.")
     name = folder.resolve().name
     image = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "agent"
     values = {
@@ -51,7 +51,7 @@ def new_agent(folder: Path, program: str, *, loop: bool = False) -> Iterator[str
         for key, value in values.items():
             text = text.replace(f"{{{key}}}", value)
         file.write_text(text, encoding="utf-8")
-    yield f"Made the agent {name} in {folder}: its {_PARTS[kind]}, card, settings and tests. Next:"
+    yield f"Created the agent {name} in {folder}: its {_PARTS[kind]}, card, settings and tests. Next:"
     yield f"{program} serve {values['folder']} --reload"
     yield "Its tests need no model:"
     yield f"{_python(program)} -m pytest {values['folder']}"

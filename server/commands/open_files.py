@@ -54,7 +54,7 @@ def raise_file_limit(settings: Settings) -> int:
     connections = connections_within(limit, settings)
     if connections < settings.max_connections:
         logger.warning(
-            "%d files may be open, and --max-connections %d needs %d: the server takes %d connections. "
+            "%d files may be open, and --max-connections %d needs %d: the server accepts %d connections. "
             "Start it after ulimit -n %d.",
             *(limit, settings.max_connections, need, connections, need),
         )

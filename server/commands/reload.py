@@ -182,7 +182,7 @@ class _Servers:
         return self._listener
 
     def _report(self) -> None:
-        _say("The agent is served as it was before." if self._running else "Waiting for a change.")
+        _say("The previous agent is still served." if self._running else "Waiting for a change.")
 
 
 def _start(command: Sequence[str]) -> _Server:

@@ -230,9 +230,7 @@ async def _cancel_remaining_tasks() -> None:
     for task in running:
         asyncio._unregister_task(task)
     if running:
-        logger.warning(
-            "%d calls of tools were cancelled and have not ended; the server stops without them", len(running)
-        )
+        logger.warning("%d cancelled tool calls have not ended; the server stops without them", len(running))
 
 
 async def _check_database(settings: Settings) -> DataCount | None:

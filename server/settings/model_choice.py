@@ -104,7 +104,7 @@ def _check_key(variable: str, environ: Mapping[str, str]) -> None:
     """Raises `SettingsError` if a key cannot be sent: it has blanks in it, or the dots of an example."""
     key = environ.get(variable, "").strip()
     if key and not re.fullmatch("[!-~]+", key):
-        raise SettingsError(f"{variable} is no key: it has characters that no key has. Copy it again.")
+        raise SettingsError(f"{variable} is no key: it contains characters that no key contains. Copy it again.")
 
 
 def context_window(name: str, settings: Settings) -> int:

@@ -411,7 +411,7 @@ def _option(group: str, field: str) -> click.Parameter:
     info = Settings.model_fields[field]
     switch = info.annotation is bool
     shown = info.default if not switch else "on" if info.default else "off"
-    default = "" if shown in (None, ()) else f" (default: {shown})"
+    default = "" if shown in (None, (), {}) else f" (default: {shown})"
     numbers = f"; {bounds_of(field)}" if bounds_of(field) else ""
     name = option_name(field)
     return GroupedOption(
@@ -427,7 +427,7 @@ def _option(group: str, field: str) -> click.Parameter:
 def _metavar(field: str) -> str:
     """The placeholder of the value: the unit at the beginning of the description, else the last word of the name."""
     unit = str(Settings.model_fields[field].description).partition(" ")[0]
-    return (unit if unit in UNITS else field.rsplit("_", 1)[-1]).upper()
+    return (unit if unit in UNITS else field.removesuffix("_per_user").rsplit("_", 1)[-1]).upper()
 
 
 # ------------------------------------------------------------------------ loading

@@ -75,7 +75,7 @@ def _key(value: Any) -> ApiKey:
     if not key:
         raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
     if key.user == SHARED_USER:
-        raise ValueError(f"must not name the user {SHARED_USER!r}, which is everyone with the shared token")
+        raise ValueError(f"must not name the user {SHARED_USER!r}, which is reserved for holders of the shared token")
     return key
 
 

@@ -154,7 +154,9 @@ async def test_an_answer_to_the_task_is_taken_from_whom_it_waits_for(
             assert (answer.id, said(answer.status)) == (waiting.id, "Settled.")
         else:
             assert isinstance(answer, str), who
-            assert is_refusal(answer, "You may not do that" if who in READERS else "waits for", way)
+            assert is_refusal(
+                answer, "Your share of this context does not allow that" if who in READERS else "waits for", way
+            )
             assert await there.task(waiting.id) == waiting
             await there.cancel("ann", waiting.id)
 
@@ -169,7 +171,7 @@ async def test_without_a_task_the_message_of_another_begins_one_of_its_own(
         waiting = await there.begun(asker, kind)
         answer = await there.send(who, "yes", way=way)
         if who in READERS:
-            assert is_refusal(str(answer), "You may not do that", way)
+            assert is_refusal(str(answer), "Your share of this context does not allow that", way)
         else:
             assert isinstance(answer, pb.Task), (who, answer)
             taken = (waiting.id, "Settled.") == (answer.id, said(answer.status))

@@ -43,7 +43,7 @@ def saying(**fields: Any) -> dict[str, Any]:
 PARAMS: list[tuple[str, Any, str]] = [
     ("SendMessage", {}, "message is missing."),
     ("SendMessage", [], "params is a list and must be an object."),
-    ("SendMessage", {"msg": {}}, "message is missing, and 'msg' is no field here."),
+    ("SendMessage", {"msg": {}}, "message is missing, and 'msg' is not a field here."),
     ("SendMessage", {"message": "hi"}, "message is 'hi' and must be an object."),
     (
         "SendMessage",
@@ -77,13 +77,13 @@ PARAMS: list[tuple[str, Any, str]] = [
         "configuration.taskPushNotificationConfig.url names a host, 127.0.0.1, that has no address "
         "on the public internet.",
     ),
-    ("GetTask", {"taskId": "x"}, "id is missing, and 'taskId' is no field here."),
+    ("GetTask", {"taskId": "x"}, "id is missing, and 'taskId' is not a field here."),
     ("GetTask", {"id": "gone"}, "Task not found: 'gone'. ListTasks has those there are;"),
     ("ListTasks", {"pageSize": 1000}, "pageSize is 1000 and must be 1 to 100."),
     ("ListTasks", {"pageToken": "x"}, "pageToken is not one of this server's; leave it out for the first page."),
     ("ListTasks", {"status": "done"}, "status is 'done' and must be TASK_STATE_SUBMITTED, TASK_STATE_WORKING,"),
     ("ListTasks", {"statusTimestampAfter": "today"}, "statusTimestampAfter is 'today' and must be a time such as 20"),
-    ("GetExtendedAgentCard", {}, "This agent has no other card than /.well-known/agent-card.json."),
+    ("GetExtendedAgentCard", {}, "This agent's only card is /.well-known/agent-card.json."),
 ]
 
 
@@ -172,7 +172,7 @@ async def test_a_body_is_refused_with_what_was_sent(served: Served, body: bytes,
 RUNS: list[tuple[Any, str]] = [
     ({}, "threadId is missing."),
     ({**RUN, "messages": "x"}, "messages is 'x' and must be a list."),
-    ({**RUN, "messages": []}, "messages must end with a message of the user, or resume must answer an interrupt."),
+    ({**RUN, "messages": []}, "messages must end with a message from the user, or resume must answer an interrupt."),
     ({**RUN, "messages": [{"id": "1", "role": "elf"}]}, "messages.0 has role 'elf', which must be one of 'developer',"),
     ({**RUN, "forwardedProps": {CANVAS: {"op": "x"}}}, f"forwardedProps.{CANVAS}.op is 'x' and must be edit, undo,"),
     (
@@ -211,7 +211,7 @@ PATHS = [
         404,
         "There is nothing at '/artifacts/a/b/c'. There are /artifacts, /artifacts/{context}, and below it events, ",
     ),
-    ("GET", "/artifacts/gone", 404, "There is no context 'gone'. GET /artifacts lists those there are;"),
+    ("GET", "/artifacts/gone", 404, "There is no context 'gone'. GET /artifacts lists yours;"),
     ("PUT", "/", 405, "PUT is not possible at /; it takes GET, HEAD and POST"),
     ("POST", "/page/0/main.js", 405, "POST is not possible at /page/0/main.js; it takes GET and HEAD"),
     ("GET", "/page/0/main.js", 404, "The page has changed since it was loaded. Reload it."),

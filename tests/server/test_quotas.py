@@ -258,7 +258,7 @@ MESSAGES = {name: request for name, request in STREAMS.items() if "subscribe" no
 
 
 async def test_a_message_that_there_is_no_room_for_is_refused_in_every_form(tmp_path: Path) -> None:
-    said = "You keep 0 of the 1 bytes that you may, and this has "
+    said = "Storage limit reached: you store 0 of 1 bytes, and this adds "
     async with storing(tmp_path, max_bytes_per_user=1) as served:
         for name, request in MESSAGES.items():
             response = await answer(served, request)
@@ -301,7 +301,8 @@ async def test_a_server_that_is_full_tells_nobody_who_has_filled_it(tmp_path: Pa
         refused = await answer(served, request, JOE)
         assert refused.status_code == 413
         assert refused.json()["error"]["message"] == (
-            "This server is full. Remove contexts (DELETE /artifacts/{context}), or ask the operator for more."
+            "This server's storage is full. Delete contexts (DELETE /artifacts/{context}), "
+            "or ask the operator for more storage."
         )
 
 
@@ -310,7 +311,7 @@ async def test_push_configs_need_room_too(tmp_path: Path) -> None:
         sent = await answer(served, ("POST", "/rest/message:send", {"message": MESSAGE}, V10))
         configs = f"/rest/tasks/{sent.json()['task']['id']}/pushNotificationConfigs"
         refused = await answer(served, ("POST", configs, {"url": "https://example.com/"}, V10))
-        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+        assert (refused.status_code, "you store" in refused.text) == (413, True)
 
 
 async def test_shares_need_room_too_in_every_form(tmp_path: Path) -> None:
@@ -318,8 +319,8 @@ async def test_shares_need_room_too_in_every_form(tmp_path: Path) -> None:
         sent = await answer(served, ("POST", "/rest/message:send", {"message": MESSAGE}, V10))
         context = sent.json()["task"]["contextId"]
         refused = await answer(served, ("POST", f"/artifacts/{context}/shares", {"link": True}, {}))
-        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+        assert (refused.status_code, "you store" in refused.text) == (413, True)
         operation = {CANVAS: {"op": "share", "link": True}}
         message = {**MESSAGE, "messageId": "n", "contextId": context, "metadata": operation}
         refused = await answer(served, ("POST", "/rest/message:send", {"message": message}, V10))
-        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+        assert (refused.status_code, "you store" in refused.text) == (413, True)

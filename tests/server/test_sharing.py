@@ -86,7 +86,9 @@ async def test_whoever_may_read_reads_everything_and_changes_nothing(served: Ser
         assert (await get(served, "bob", path + below))[0] == 200
     [task] = (await served.rpc("ListTasks", {"contextId": notes}, **as_user("bob")))["result"]["tasks"]
     assert "result" in await served.rpc("GetTask", {"id": task["id"]}, **as_user("bob"))
-    assert (await send(served, "bob", notes))["error"]["message"].startswith("You may not do that in this context")
+    assert (await send(served, "bob", notes))["error"]["message"].startswith(
+        "Your share of this context does not allow that"
+    )
     assert "error" in await served.rpc("CancelTask", {"id": task["id"]}, **as_user("bob"))
     assert (await get(served, "carol", f"/{notes}"))[0] == 404
 
@@ -156,9 +158,11 @@ async def test_a_link_is_a_credential_for_one_context_and_told_once(served: Serv
     assert (await get(served, token, f"/{other}"))[0] == 404
     assert [each["contextId"] for each in (await get(served, token))[1]["contexts"]] == [notes]
     refused = (await send(served, token, notes))["error"]["message"]
-    assert refused.startswith("You may not do that in this context")
+    assert refused.startswith("Your share of this context does not allow that")
     assert notes not in refused
-    assert (await send(served, token, f"new-{uuid4()}"))["error"]["message"].startswith("Your link is for one context")
+    assert (await send(served, token, f"new-{uuid4()}"))["error"]["message"].startswith(
+        "Your link gives access to one context"
+    )
     listed = (await get(served, "ann", f"/{notes}/shares"))[1]["shares"]
     assert listed == [{name: made[name] for name in ("shareId", "link", "level", "createdAt")}]
     await status(served, "ann", "DELETE", f"/{notes}/shares/{made['shareId']}")
@@ -250,7 +254,7 @@ REFUSED = {
     "unknown field": ({"op": "share", "user": "bob", "until": 3}, "until is no field"),
     "no time": ({"op": "share", "user": "bob", "expires": "tomorrow"}, "expires is 'tomorrow'"),
     "no zone": ({"op": "share", "user": "bob", "expires": "2999-01-01T00:00:00"}, "expires is"),
-    "past": ({"op": "share", "user": "bob", "expires": "2001-01-01T00:00:00Z"}, "is over"),
+    "past": ({"op": "share", "user": "bob", "expires": "2001-01-01T00:00:00Z"}, "in the past"),
     "no share": ({"op": "unshare", "shareId": "x"}, "has no share 'x'"),
     "no id": ({"op": "unshare"}, "shareId"),
     "more": ({"op": "shares", "user": "bob"}, "user is no field"),
@@ -286,7 +290,7 @@ async def test_a_guest_gets_and_follows_tasks_over_every_binding_and_sends_nothi
     [task] = (await served.rpc("ListTasks", {"contextId": notes}, **as_user(token)))["result"]["tasks"]
     assert (await client.get_task(pb.GetTaskRequest(id=task["id"]), context=call)).id == task["id"]
     # Over HTTP+JSON the SDK's client tells no reason that A2A does not know.
-    refused = "You may not do that in this context|HTTP Error 403"
+    refused = "Your share of this context does not allow that|HTTP Error 403"
     with pytest.raises(Exception, match=refused):
         [_ async for _ in client.send_message(asking("write report", context=notes), context=call)]
     with pytest.raises(Exception, match=refused):
@@ -320,7 +324,7 @@ async def test_what_a_guest_may_not_send_is_not_parsed(served: Served, notes: st
 async def test_what_only_a_message_of_a_guest_could_be_is_not_parsed(served: Served, notes: str, path: str) -> None:
     guest = as_user((await share(served, notes, link=True))["token"]) | {"Content-Type": "application/json"}
     answer = await served.http.post(path, content=b"[" * (SMALL_BODY_BYTES + 1), headers=guest)
-    assert answer.json()["error"]["message"].startswith("You may not do that in this context")
+    assert answer.json()["error"]["message"].startswith("Your share of this context does not allow that")
     assert answer.json()["error"]["code"] in (403, -32043)
 
 
@@ -329,7 +333,7 @@ async def test_a_message_of_a_guest_over_grpc_is_not_parsed(served: Served, note
     token = (await share(served, notes, link=True))["token"]
     async with grpc.aio.insecure_channel(served.grpc) as channel:
         call = channel.unary_unary(f"/{service}/SendMessage")
-        with pytest.raises(grpc.aio.AioRpcError, match="You may not do that in this context") as caught:
+        with pytest.raises(grpc.aio.AioRpcError, match="Your share of this context does not allow that") as caught:
             await call(b"no message", metadata=[("authorization", as_user(token)["Authorization"])])
     assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 

@@ -79,7 +79,7 @@ async def test_who_has_signed_in_is_known_and_goes_on_where_they_were(
     answer = await browser.get("/auth/callback", params=await begin(browser, provider, "/?x=1#/notes"))
     assert (answer.status_code, answer.headers["Location"]) == (303, "/?x=1#/notes")
     [line] = [record for record in caplog.records if record.name.endswith(".session_routes")]
-    assert (line.getMessage(), line.fields) == ("Somebody has signed in", {"user": "ann"})  # type: ignore[attr-defined]
+    assert (line.getMessage(), line.fields) == ("A user signed in", {"user": "ann"})  # type: ignore[attr-defined]
     cookie = next(each for each in answer.headers.get_list("Set-Cookie") if each.startswith(COOKIE))
     assert "HttpOnly" in cookie
     assert "SameSite=lax" in cookie

@@ -76,8 +76,8 @@ def _is_reserved(key: ApiKey) -> bool:
     if key.user != SHARED_USER:
         return False
     logger.warning(
-        "The API key %s is refused: its user %r is everyone with the shared token. Run a2a-canvas key revoke %s, and "
-        "make a key of another user.",
+        "The API key %s is rejected: its user %r is reserved for holders of the shared token. Run a2a-canvas key "
+        "revoke %s, and create a key for another user.",
         *(key.name, SHARED_USER, key.name),
     )
     return True

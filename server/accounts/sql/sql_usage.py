@@ -84,7 +84,7 @@ class SharedUsage:
             except Unavailable:
                 pass  # rule 4; whoever needs the database logs it
             except Exception:
-                logger.exception("What users have used could not be exchanged")
+                logger.exception("The usage of this server could not be exchanged with other servers")
             await asyncio.sleep(INTERVAL)
 
     async def exchange(self) -> None:

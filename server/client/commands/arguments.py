@@ -93,7 +93,7 @@ def lines(text: str) -> tuple[int, int]:
     """A range of lines, `3` or `3-5`: the first and the last one, counted from 1."""
     numbers = re.fullmatch(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?", text, re.ASCII)
     if not numbers:
-        raise ValueError(f"must be a line, as 3, or a range, as 3-5, counted from 1: {text!r}")
+        raise ValueError(f"must be a line such as 3 or a range such as 3-5, counted from 1: {text!r}")
     first, last = int(numbers[1]), int(numbers[2] or numbers[1])
     if last < first:
         raise ValueError(f"ends before it begins: {text!r}")
@@ -110,7 +110,7 @@ def version(text: str) -> int:
 def version_or_nothing(text: str) -> int:
     """The number of a version, or 0."""
     if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
-        raise ValueError(f"must be the number of a version: {text!r}")
+        raise ValueError(f"must be a version number: {text!r}")
     return int(text)
 
 
@@ -130,7 +130,7 @@ def expiry(text: str) -> int | str:
     if span:
         return int(span[1]) * _SECONDS[span[2]]
     if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T", text, re.ASCII):
-        raise ValueError(f"must be a span, as 7d, 12h or 30m, or a time, as 2030-12-01T00:00:00Z: {text!r}")
+        raise ValueError(f"must be a duration such as 7d, 12h or 30m, or a time such as 2030-12-01T00:00:00Z: {text!r}")
     return text
 
 

@@ -65,7 +65,7 @@ async def diff(invocation: Invocation, artifact: str | None, numbers: tuple[int,
         if artifact and artifact.isdecimal() and not canvas.has(artifact):
             numbers, artifact = (int(artifact), *numbers), None
         if len(numbers) > 2:
-            raise CannotBeDone("diff takes two versions at most")
+            raise CannotBeDone("diff takes at most two versions")
         id_ = canvas.find(artifact)
         new = numbers[-1] if numbers else int((await canvas.read(id_)).get("version", 0))
         query = {"from": numbers[0]} if len(numbers) == 2 else {}

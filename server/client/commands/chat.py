@@ -29,7 +29,11 @@ from a2a_canvas.server.client.conversation.invocation import SLASH, Invocation, 
 from a2a_canvas.server.client.conversation.state_file import state_file
 from a2a_canvas.server.client.screen.fold import PAUSED, SeenTask
 
-OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "end; so do quit, exit and Ctrl+D"}
+OWN = {
+    "/new": "start a new conversation",
+    "/help": "see this list",
+    "/quit": "end the chat, as quit, exit and Ctrl+D do",
+}
 
 
 @dataclass
@@ -61,7 +65,7 @@ def chat(invocation: Invocation, context: str, go_on: bool) -> int:
                 break
             case ["/new"]:
                 chat = _Chat()
-                invocation.tell("A new conversation begins with your next line.")
+                invocation.tell("Your next line starts a new conversation.")
             case ["/help" | "/?"]:
                 _help(invocation, group)
             case [word, *_] if word.startswith("/"):
@@ -75,14 +79,14 @@ def _help(invocation: Invocation, group: click.Group) -> None:
     commands = [(name, group.get_command(click.Context(group), name)) for name in SLASH]
     rows = [(f"/{name}", command.short_help or "") for name, command in commands if command]
     invocation.table(("type", "to"), [*rows, *OWN.items()], "")
-    invocation.say("ARTIFACT may be left out: it is the newest one of the conversation.")
+    invocation.say("ARTIFACT defaults to the newest one of the conversation.")
 
 
 async def _greeting(invocation: Invocation, chat: _Chat) -> None:
     async with invocation.connect() as session:
         chat.context = await resolve_context(invocation, session, chat.context)
         if sys.stdin.isatty():
-            goes_on = f" This continues the conversation {chat.context}." if chat.context else ""
+            goes_on = f" Continuing the conversation {chat.context}." if chat.context else ""
             agent = session.card.name or "An agent"
             invocation.tell(f"{agent} at {invocation.url}.{goes_on} /help lists the commands, quit or Ctrl+D ends.")
 

@@ -39,9 +39,9 @@ async def edit(
     if (lines is None) == (match is None):
         send = "type it without /edit" if invocation.in_chat else invocation.line("send", "-c", instruction)
         whole = f"All of it: {send}"
-        raise CannotBeDone("Give --lines or --match, to say which passage", whole)
+        raise CannotBeDone("Use --lines or --match to select the passage", whole)
     if before and after:
-        raise CannotBeDone("Give --before or --after, not both")
+        raise CannotBeDone("Use --before or --after, not both")
     async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         if lines:

@@ -163,7 +163,7 @@ async def pull(
 ) -> None:
     """Write an artifact to a file; with `follow`, again at each new version."""
     if follow and version:
-        raise CannotBeDone("--follow goes with the current version: leave out --version")
+        raise CannotBeDone("--follow writes the current version: omit --version")
     async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         pulling = _FileWriter(canvas, id_, Path(file or canvas.file_name(id_)), follow, force)
@@ -233,7 +233,7 @@ async def open_artifact(invocation: Invocation, artifact: str | None, context: s
         await _run_editor(path)
         text = text_of_file(str(path))
         if text == text_of(seen):
-            invocation.tell("Nothing is changed, and nothing is saved.")
+            invocation.tell("Nothing has changed, so nothing is saved.")
         else:
             await _save_edit(canvas, id_, path, text, int(seen["version"]))
         shutil.rmtree(path.parent)
@@ -286,7 +286,7 @@ def text_of_file(file: str) -> str:
     except OSError as error:
         raise CannotBeDone(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise CannotBeDone(f"{file} is not text in UTF-8: byte {error.start + 1} is wrong") from None
+        raise CannotBeDone(f"{file} is not UTF-8 text: byte {error.start + 1} is wrong") from None
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

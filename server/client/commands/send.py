@@ -48,7 +48,7 @@ async def send(
 ) -> int:
     """Send a message and show replies, artifacts and ids until the task ends or asks a question."""
     if go_on and context:
-        raise CannotBeDone("Give -c or --context, not both")
+        raise CannotBeDone("Use -c or --context, not both")
     if go_on:
         context = last_conversation(invocation, "send")
     if output and not (folder := Path(output).parent).is_dir():
@@ -71,7 +71,7 @@ def last_conversation(invocation: Invocation, command: str) -> str:
     """
     if context := last_context(invocation.url):
         return context
-    none = f"There is no last conversation with {invocation.url}: {command} without -c begins one"
+    none = f"There is no last conversation with {invocation.url}: {command} without -c starts one"
     raise CannotBeDone(none, *suggest_last_server(last_server()))
 
 
@@ -85,7 +85,7 @@ async def resolve_context(invocation: Invocation, session: Session, typed: str) 
         return typed
     if _BEGINNING.fullmatch(typed) and any(context.startswith(typed) for context in known):
         return resolve(typed, known, "context")
-    invocation.note(f"A new conversation begins: {typed}{did_you_mean(typed, known)}")
+    invocation.note(f"Starting a new conversation: {typed}{did_you_mean(typed, known)}")
     return typed
 
 
@@ -105,7 +105,7 @@ async def wait_for_last_task(invocation: Invocation, session: Session, context: 
     except (ClientError, A2AError):
         return
     if working := next((task for task in newest if task.status.state not in OVER), None):
-        invocation.tell("The last task is still running: your message is sent when it has ended.")
+        invocation.tell("The last task is still running: your message will be sent when it ends.")
         waiting = replace(invocation, json=False, quiet=invocation.json or invocation.quiet)
         seen = await converse(waiting, session, working.id, (TURN,))
         if not waiting.quiet:
@@ -192,10 +192,10 @@ def show_end(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact
     if not brief:
         screen.print_ids(seen)
     if seen.asked and brief:
-        screen.line("Type y to approve, n not to, or what to do instead.")
+        screen.line("Type y to approve, n to refuse, or what to do instead.")
     elif seen.asked:
         screen.line(f"Approve with: {invocation.line('send', '--task', seen.task_id, 'yes')}")
-        screen.line(f"Or not, with: {invocation.line('send', '--task', seen.task_id, 'no')}")
+        screen.line(f"Refuse with: {invocation.line('send', '--task', seen.task_id, 'no')}")
     elif seen.state in PAUSED and not brief:
         screen.line(f"Answer with: {invocation.line('send', '--task', seen.task_id, '…')}")
 
@@ -203,12 +203,12 @@ def show_end(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact
 def _write(invocation: Invocation, output: Path, made: Sequence[pb.Artifact]) -> None:
     names = {artifact.artifact_id: Path(artifact.name).name or artifact.artifact_id for artifact in made}
     if not made:
-        raise ClientError(f"The task made no artifact: there is nothing to write to {output}")
+        raise ClientError(f"The task created no artifact: there is nothing to write to {output}")
     if len(made) > 1 and not (output.exists() or output.suffix):
         with suppress(OSError):
             output.mkdir()
     if len(made) > 1 and not output.is_dir():
-        raise ClientError(f"The task made {', '.join(names.values())}: give -o a folder, such as -o .")
+        raise ClientError(f"The task created {', '.join(names.values())}: pass -o a folder, such as -o .")
     for artifact in made:
         file = output / names[artifact.artifact_id] if output.is_dir() else output
         try:
@@ -238,10 +238,10 @@ def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
     try:
         read = stdin.buffer.read().decode().strip() if stdin is not None and piped else ""
     except UnicodeDecodeError as error:
-        raise CannotBeDone(f"The standard input is not text in UTF-8: byte {error.start + 1} is wrong") from None
+        raise CannotBeDone(f"The standard input is not UTF-8 text: byte {error.start + 1} is wrong") from None
     text = "\n\n".join(filter(None, (said, read)))
     if not text.strip():
-        raise CannotBeDone("There is nothing to send: type what you want, or pipe it, or use chat")
+        raise CannotBeDone("There is nothing to send: type a message, pipe one in, or use chat")
     return text
 
 
@@ -253,7 +253,7 @@ def attachments(files: Sequence[str]) -> list[pb.Part]:
     """
     parts = [_attachment(Path(file)) for file in files]
     if (size := sum(len(part.raw) for part in parts)) > MAX_ATTACHED:
-        raise CannotBeDone(f"The attached files have {size_of(size)}, at most {size_of(MAX_ATTACHED)} can be sent")
+        raise CannotBeDone(f"The attached files have {size_of(size)}; the limit is {size_of(MAX_ATTACHED)}")
     return parts
 
 
@@ -264,7 +264,7 @@ def _attachment(file: Path) -> pb.Part:
         raise CannotBeDone(f"{file} cannot be attached: {error.strerror}") from None
     suffix = file.suffix.lower()
     if suffix in _IMAGES and len(content) > MAX_IMAGE:
-        raise CannotBeDone(f"{file} has {size_of(len(content))}, an image may have {size_of(MAX_IMAGE)}")
+        raise CannotBeDone(f"{file} has {size_of(len(content))}; the limit for an image is {size_of(MAX_IMAGE)}")
     media_type = _IMAGES.get(suffix) or ("application/pdf" if suffix == ".pdf" else _text_type(file, content))
     return pb.Part(raw=content, filename=file.name, media_type=media_type)
 

@@ -27,9 +27,9 @@ async def share(
 ) -> None:
     """Share a conversation with a user, or make a link."""
     if link and user is not None:
-        raise CannotBeDone("Give either --with or --link, not both")
+        raise CannotBeDone("Use either --with or --link, not both")
     if not link and user is None:
-        raise CannotBeDone("With whom? Give --with USER, or --link")
+        raise CannotBeDone("With whom? Use --with USER or --link")
     fields = {"user": user, "link": link or None, "level": level, "expires": expires}
     async with open_canvas(invocation, context) as canvas:
         answer = await _operate(canvas, "share", **fields)

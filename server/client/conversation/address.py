@@ -43,7 +43,7 @@ def check_url(typed: str) -> str:
     url, _, fragment = server_url(typed).partition("#")
     if fragment.startswith("share="):
         raise CannotBeDone(
-            f"This is a link for a browser. In a terminal give --url {url.rstrip('/')}, set {TOKEN_VARIABLE} to what "
+            f"This is a link for a browser. In a terminal use --url {url.rstrip('/')}, set {TOKEN_VARIABLE} to what "
             "follows #share=, and give --context ID, which a2a-canvas contexts lists"
         )
     port = re.search(":([0-9]+)$", urlsplit(url).netloc.rpartition("@")[2], re.ASCII)

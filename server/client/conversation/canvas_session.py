@@ -65,7 +65,7 @@ async def open_canvas(
     """The artifacts of a conversation: the one typed, else the last one.
 
     Args:
-        may_begin: the first operation may begin a new conversation.
+        may_begin: the first operation may start a new conversation.
 
     Raises:
         CannotBeDone: it is not clear which conversation is meant.
@@ -75,7 +75,7 @@ async def open_canvas(
         canvas = CanvasSession(invocation, session, context)
         if not context and not may_begin:
             how = f"To list them: {invocation.line('contexts')}"
-            raise CannotBeDone("Which conversation? Give --context ID", how, *suggest_last_server(last_server()))
+            raise CannotBeDone("Which conversation? Use --context ID", how, *suggest_last_server(last_server()))
         if context and not typed:
             invocation.note(f"Conversation {context}, the last one")
         await canvas.look(may_begin=may_begin)
@@ -151,7 +151,7 @@ class CanvasSession:
         """The same, unless a task is writing the artifact."""
         seen = await self.read(artifact, *below)
         if seen.get("open"):
-            raise ClientError(f"{artifact} is being written just now. Try again when that task is done")
+            raise ClientError(f"{artifact} is being written. Try again when that task has ended")
         return seen
 
     async def raw(self, artifact: str, *below: str) -> bytes:
@@ -217,7 +217,9 @@ class CanvasSession:
             OperationFailed: it failed and changed nothing.
         """
         if not self.session.offers(CANVAS):
-            raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
+            raise ClientError(
+                f"The agent at {self.invocation.url} does not support edits: its card does not list {CANVAS}"
+            )
         data: dict[str, Any] = {}
 
         def fold(response: pb.StreamResponse, seen: SeenTask) -> None:
@@ -314,4 +316,4 @@ def _refusal(answer: httpx.Response, base: str) -> ClientError:
 
 
 def _foreign_server_error(base: str, why: str) -> ClientError:
-    return ClientError(f"The server at {base} has no artifacts to read: it is no a2a-canvas server ({why})")
+    return ClientError(f"The server at {base} has no artifacts to read: it is not an a2a-canvas server ({why})")

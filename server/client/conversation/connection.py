@@ -44,7 +44,7 @@ class ConnectionLost(ClientError):
     """The connection broke while the task was running, and could not be restored."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(f"The connection to {url} was lost; the task may go on there")
+        super().__init__(f"The connection to {url} was lost; the task may still be running")
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class _Conversation:
         except asyncio.CancelledError:
             if not self.seen.task_id:
                 raise UserInterrupt("Interrupted before the server named a task") from None
-            raise UserInterrupt("Interrupted; the task goes on", *self._next()) from None
+            raise UserInterrupt("Interrupted; the task continues", *self._next()) from None
         except BrokenPipeError:
             raise
         except Exception as raised:

@@ -17,7 +17,7 @@ from a2a_canvas.server.wire import CANVAS, TURN, whole_numbers
 MAX_DATA_CELLS = 60
 """Of a data part's JSON."""
 _PIECE = ("adk_partial", "kagent_adk_partial")
-BROKE_OFF = "The answer was interrupted, asking again…"
+BROKE_OFF = "The answer was interrupted; asking again…"
 
 ENDED_BADLY = {
     pb.TASK_STATE_FAILED: "Task failed",

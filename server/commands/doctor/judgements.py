@@ -60,7 +60,7 @@ def judge_open_files(limit: int, settings: Settings) -> Finding:
 def judge_card(settings: Settings) -> Finding:
     """Whether clients can reach the address in a valid card."""
     if settings.host in ALL_ADDRESSES and not settings.public_url:
-        message = f"The card says {settings.url}, which only this machine finds."
+        message = f"The card says {settings.url}, which only this machine can reach."
         return warning("card", message, "Set --public-url to the address that clients use.")
     if (
         settings.url.startswith("http://")
@@ -76,19 +76,19 @@ def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     """Who is served. Whether `serve` would refuse to start is a separate check (`app.check_open`)."""
     if settings.allow_anonymous and settings.reachable_by:
         message = "Callers without credentials are served, and others can reach the server."
-        yield warning("access", message, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
+        yield warning("access", message, "Omit --allow-anonymous unless everybody may use the model at your cost.")
     elif settings.allow_anonymous:
         yield ok("access", "Callers without credentials are served; only programs on this machine reach the server.")
     elif keys.lock_out_all and not settings.authenticates:
         advice = "Make a key with a2a-canvas key new NAME, or serve everybody with --allow-anonymous."
-        yield failure("access", "No key is in force, so nobody can call the server.", advice)
+        yield failure("access", "There is no valid key, so nobody can call the server.", advice)
     elif settings.authenticates or keys.made:
         yield ok("access", "Callers need credentials.")
     else:
         yield ok("access", "There is no authentication; only programs on this machine reach the server.")
     if settings.metrics_port and not is_loopback(settings.host):
-        message = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
-        yield warning("metrics", message, "Let only your monitoring reach this port.")
+        message = f"--metrics-port {settings.metrics_port} needs no credentials and listens on {settings.host}."
+        yield warning("metrics", message, "Allow only your monitoring to reach this port.")
 
 
 def judge_limits(settings: Settings) -> Iterator[Finding]:
@@ -108,20 +108,20 @@ def judge_limits(settings: Settings) -> Iterator[Finding]:
 def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
     """Settings that trust everyone. Args: trusted_proxies: FORWARDED_ALLOW_IPS."""
     if trusted_proxies == "*":
-        message = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
-        yield warning("trust", message, "Name the address or the network of the proxy instead.")
+        message = "FORWARDED_ALLOW_IPS=* lets every client spoof its address and evade the limit on wrong keys."
+        yield warning("trust", message, "List the proxy's address or network instead.")
     if "*" in settings.allowed_hosts:
-        message = f"--allowed-hosts {','.join(settings.allowed_hosts)} takes requests for names that others may own."
+        message = f"--allowed-hosts {','.join(settings.allowed_hosts)} accepts requests for names that others may own."
         yield warning(
             "trust",
             message,
-            "Name the hosts that clients use. Web pages of others can call the server by any other name.",
+            "List the hosts that clients use. Other websites can call the server by any other name.",
         )
     if any(network.prefixlen == 0 for network in AllowedTargets.parse(settings.push_allow).networks):
         message = (
             f"--push-allow {','.join(settings.push_allow)} lets users make the server call any address in your network."
         )
-        yield warning("trust", message, "Name the hosts or networks of the receivers.")
+        yield warning("trust", message, "List the hosts or networks of the receivers.")
 
 
 # ------------------------------------------------------------------------ from outside
@@ -151,11 +151,11 @@ def judge_grpc(address: str, alone: str, authenticated: str, local: bool) -> Fin
             advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
             return (warning if local else failure)("grpc", message, advice)
         case "UNAUTHENTICATED" | "PERMISSION_DENIED" if authenticated in ("", "OK"):
-            taken = " and takes yours" if authenticated else ""
+            taken = " and accepts yours" if authenticated else ""
             return ok("grpc", f"gRPC at {address} refuses callers without credentials{taken}.")
         case "UNAUTHENTICATED" | "PERMISSION_DENIED":
             message = f"gRPC at {address} answers to the credentials with {authenticated}."
-            return failure("grpc", message, "Get a valid key: a2a-canvas key list says which there are.")
+            return failure("grpc", message, "Get a valid key: a2a-canvas key list shows the keys.")
         case _:
             message = f"gRPC at {address} answers with {alone}."
             return failure("grpc", message, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
@@ -167,9 +167,9 @@ def judge_credentials(status: int, variable: str) -> Finding:
             return ok("credentials", f"The credentials in {variable} are taken.")
         case 401 | 403:
             message = f"The credentials in {variable} are refused (HTTP {status})."
-            return failure("credentials", message, "Get a valid key: a2a-canvas key list says which there are.")
+            return failure("credentials", message, "Get a valid key: a2a-canvas key list shows the keys.")
         case 429:
-            return warning("credentials", "Too many wrong credentials came from here.", "Try again in some minutes.")
+            return warning("credentials", "Too many wrong credentials came from here.", "Try again in a few minutes.")
         case _:
             message = f"With the credentials in {variable} it answers with HTTP {status}."
             return failure("credentials", message, "Check the proxy in front of the server, and the server's log.")

@@ -153,7 +153,7 @@ def _check_file(database: str) -> Finding | None:
         check_file(file, database, new=True, writes=True)
     except DatabaseError as error:
         return failure("database", str(error))
-    return None if file.exists() else ok("database", f"{file.absolute()} is not there yet; the server makes it.")
+    return None if file.exists() else ok("database", f"{file.absolute()} does not exist yet; the server creates it.")
 
 
 async def _inspect_database(url: str, findings: list[Finding]) -> KeyCount:
@@ -175,7 +175,7 @@ async def _inspect_database(url: str, findings: list[Finding]) -> KeyCount:
         findings.append(failure("database", str(error)))
     except TimeoutError:
         message = f"The database does not answer within {SECONDS:g} seconds."
-        findings.append(failure("database", message, "Look at the network, and at its own log."))
+        findings.append(failure("database", message, "Check the network, and the database's log."))
     return NO_KEYS
 
 
@@ -184,12 +184,12 @@ async def _schema(database: Database) -> Finding:
 
     try:
         found, on = await check(database), await _version(database)
-        return ok("database", f"{database.name} is of schema {found}, as this version needs it, on {on}.")
+        return ok("database", f"{database.name} is of schema {found}, which this version needs, on {on}.")
     except SchemaError as error:
         async with database.read() as connection:
             found = await connection.run_sync(revision)
         if database.dialect == "sqlite" and can_upgrade(found):
-            message = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
+            message = f"{database.name} {f'has the older schema {found}' if found else 'has no schema yet'}."
             return warning("database", message, "The server upgrades it when it starts: make a backup first.")
         return failure("database", str(error))
 
@@ -265,7 +265,8 @@ async def check_ports(settings: Settings) -> AsyncIterator[Finding]:
             yield failure("ports", fault)
         else:
             yield ok(
-                "ports", f"{place} is in use: an a2a-canvas serves here already." if fault else f"{place} is free."
+                "ports",
+                f"{place} is in use: another a2a-canvas already listens there." if fault else f"{place} is free.",
             )
 
 

@@ -60,8 +60,8 @@ async def check_outside(url: str, token: str, grpc_url: str = "") -> AsyncIterat
 def _encryption(parts: SplitResult, shown: str) -> Finding | None:
     if parts.scheme == "https" or is_loopback(parts.hostname or ""):
         return None
-    message = f"{shown} is not encrypted: keys and documents can be read on the way."
-    return failure("tls", message, "Put a proxy with TLS before the server, and use https://.")
+    message = f"{shown} is not encrypted: keys and documents can be read in transit."
+    return failure("tls", message, "Put a proxy with TLS in front of the server, and use https://.")
 
 
 def _parts(url: str) -> SplitResult | None:
@@ -81,7 +81,7 @@ async def _ask(client: httpx.AsyncClient, url: str, local: bool, token: str, grp
         yield judge_clocks(parsedate_to_datetime(when).timestamp() - int(time.time()), url)
     yield judge_anonymous({path: await _status(client, path) for path in ASKED}, local)
     if token and not re.fullmatch("[!-~]+", token):
-        yield failure("credentials", f"{TOKEN_VARIABLE} has characters that no key has.", "Copy it again.")
+        yield failure("credentials", f"{TOKEN_VARIABLE} contains characters that no key contains.", "Copy it again.")
         token = ""
     elif token:
         credentials = {"Authorization": f"Bearer {token}"}

@@ -82,7 +82,7 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
         return replace(_answer(request, request.resume, metadata), history=history)
     last = history[-1] if history else None
     if not isinstance(last, core.UserMessage):
-        raise invalid_field("messages", "must end with a message of the user, or resume must answer an interrupt")
+        raise invalid_field("messages", "must end with a message from the user, or resume must answer an interrupt")
     where = f"messages.{len(history) - 1}"
     check_id(f"{where}.id", last.id)
     message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)

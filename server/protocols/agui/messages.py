@@ -27,7 +27,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.agui.sent_messages import SentMessages
 from a2a_canvas.store.text.rope import Rope
 
-BROKEN_OFF = "Not carried out: the model's answer broke off."
+BROKEN_OFF = "Not carried out: the model's answer was interrupted."
 ENDED = "Not carried out: the task has ended."
 _TEXT_EVENTS = (core.TextMessageStartEvent, core.TextMessageContentEvent, core.TextMessageEndEvent)
 

@@ -27,7 +27,7 @@ from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-DATABASE_UNAVAILABLE: Final = "The database cannot be used just now. Try again in a moment."
+DATABASE_UNAVAILABLE: Final = "The database is unavailable. Try again in a moment."
 
 RETRY_AFTER_SECONDS: Final = 1
 RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_AFTER_SECONDS)}

@@ -164,7 +164,7 @@ class LimitedConnection(H11Protocol):
         elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
             self.transport.close()  # no byte has arrived
         else:
-            self._refuse(408, "The request did not come in time")
+            self._refuse(408, "The request did not arrive in time")
 
     def _refuse(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         """Send an error if no answer has begun, and close the connection (rule 4)."""

@@ -25,7 +25,7 @@ from a2a_canvas.store.errors import Unavailable
 logger = logging.getLogger(__name__)
 
 PATH = "/metrics"
-NOT_FOR_ALL = "Metrics need credentials. To serve them without, start the server with --metrics-port."
+NOT_FOR_ALL = "Metrics need credentials. To serve them without credentials, start the server with --metrics-port."
 
 
 def metrics_readers(settings: Settings) -> Callable[[Request], bool]:

@@ -26,7 +26,9 @@ MAX_SECONDS = 100 * 366 * 24 * 3600
 
 def _user_name(name: str) -> str:
     if not is_user_name(name):
-        raise ValueError("is no user's name: it has spaces at its ends, unprintable characters, or begins as links do")
+        raise ValueError(
+            "is no user's name: it has leading or trailing spaces, unprintable characters, or the prefix of links"
+        )
     return name
 
 
@@ -88,9 +90,9 @@ def _expiry(given: JsonValue, now: datetime) -> datetime:
         reason = f"is {format_value(given)} and must be a time with its zone, such as 2030-12-01T00:00:00Z, or seconds"
         raise InvalidOperation("expires", reason)
     if at <= now:
-        raise InvalidOperation("expires", f"is {format_value(given)}, which is over")
+        raise InvalidOperation("expires", f"is {format_value(given)}, which is in the past")
     if at > now + timedelta(seconds=MAX_SECONDS):
-        reason = f"is {format_value(given)}, more than 100 years away: leave it out for a share without an end"
+        reason = f"is {format_value(given)}, more than 100 years away: omit it for a share that does not expire"
         raise InvalidOperation("expires", reason)
     return at.astimezone(UTC)
 

@@ -73,7 +73,7 @@ class Hosts:
             return _refusal(421, f"This server does not answer to the host {host[:255]!r}. {_ADVICE}")
         if origin is None or origin.lower() in self.origins or _is_page_of(origin, host):
             return None
-        return _refusal(403, f"Pages of {origin[:255]!r} may not use this server. {_CORS_ADVICE}")
+        return _refusal(403, f"Pages from {origin[:255]!r} may not use this server. {_CORS_ADVICE}")
 
     def _knows(self, host: str) -> bool:
         if "*" in self.names:

@@ -130,7 +130,7 @@ def _fault(params: Mapping[str, Any], kind: type[Message], parse: Parser) -> tup
     given = [name for field, name, _ in _fields(params, kind.DESCRIPTOR) if field.containing_oneof]
     return (
         "",
-        f"has {choice(given, 'and')}; only one of them may be set" if given else "is not what A2A defines for it",
+        f"has {choice(given, 'and')}; only one of them may be set" if given else "does not match A2A's definition",
     )
 
 
@@ -293,7 +293,7 @@ def _missing_fault(path: str, message: Message, given: Mapping[str, Any]) -> tup
         return path, "must not be empty"
     known = {name for field in kind.fields for name in (field.json_name, field.name)}
     unknown = [name for name in given if name not in known]
-    return path, f"is missing, and {unknown[0]!r} is no field here" if unknown else "is missing"
+    return path, f"is missing, and {unknown[0]!r} is not a field here" if unknown else "is missing"
 
 
 def _json_name(path: str) -> str:

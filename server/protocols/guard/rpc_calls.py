@@ -149,7 +149,7 @@ def _fields_at_fault(error: ValidationError) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     for detail in islice(error.errors(include_url=False), MAX_FAULTS):
         path, union = _path(detail["loc"])
-        found.setdefault(path, "is not what A2A 0.3 defines for it" if union else reason_of(detail))
+        found.setdefault(path, "does not match the definition of A2A 0.3" if union else reason_of(detail))
     return tuple(found.items())
 
 

@@ -51,7 +51,7 @@ class Issuer:
         url = discovery_url(self.name)
         found = await request_json("GET", url, headers=JSON)
         if found.get("issuer") != self.name:
-            raise IssuerUnavailable(f"{url} describes another issuer than {self.name}.")
+            raise IssuerUnavailable(f"{url} describes an issuer other than {self.name}.")
         return found
 
     async def keys(self) -> Sequence[Jwk]:

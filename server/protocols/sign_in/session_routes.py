@@ -130,12 +130,12 @@ class SessionRoutes:
         self.attempts.cancel(origin, query["code"])
         response = RedirectResponse(flow["return"], 303, NO_STORE)
         response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
-        logger.info("Somebody has signed in", extra=about(user=user))
+        logger.info("A user signed in", extra=about(user=user))
         return response
 
     async def _sign_out(self, request: Request) -> Response:
         if not self.sessions.may_use_cookie(request.method, request.headers):
-            return PlainTextResponse("Only the page itself signs out.", 403, NO_STORE)
+            return PlainTextResponse("Only the page itself can sign out.", 403, NO_STORE)
         response = Response(status_code=204, headers=NO_STORE)
         try:
             await self.sessions.end(request.scope)

@@ -80,5 +80,5 @@ class AgentCall:
         refused = self._artifacts.refused.items()
         notes += [f"[Artifact {line(each)!r} is not complete: {reason}]" for each, reason in refused]
         if end.context_id:
-            notes.append(f"[To go on with this conversation: context_id {line(end.context_id)!r}]")
+            notes.append(f"[To continue this conversation: context_id {line(end.context_id)!r}]")
         return "\n".join(notes)

@@ -301,7 +301,7 @@ async def test_what_would_be_more_than_a_user_may_keep_is_refused() -> None:
     meter = storing(100, ann=90, joe=100)
     await meter.check_bytes(ANN, ANN)
     await meter.check_bytes(ANN, ANN, 10)
-    with pytest.raises(StorageFull, match="You keep 90 of the 100 bytes that you may, and this has 11"):
+    with pytest.raises(StorageFull, match="you store 90 of 100 bytes, and this adds 11"):
         await meter.check_bytes(ANN, ANN, 11)
     with pytest.raises(StorageFull):
         await meter.check_bytes(JOE, JOE)
@@ -319,7 +319,7 @@ async def test_all_together_may_keep_so_many_and_nobody_is_told_whose_they_are()
     await meter.check_bytes(JOE, JOE, 1)
     with pytest.raises(StorageFull) as refused:
         await meter.check_bytes(JOE, JOE, 2)
-    assert "server is full" in str(refused.value)
+    assert "storage is full" in str(refused.value)
     assert not any(character.isdigit() for character in str(refused.value))
 
 
@@ -336,14 +336,14 @@ async def test_who_has_adopted_the_contexts_of_anonymous_callers_keeps_them_too(
     meter = storing(100, adopter=ANN, ann=60, anonymous=30)
     for owner in (ANN, ""):
         await meter.check_bytes(owner, ANN, 10)
-        with pytest.raises(StorageFull, match="You keep 90"):
+        with pytest.raises(StorageFull, match="you store 90"):
             await meter.check_bytes(owner, ANN, 11)
     await meter.check_bytes(JOE, JOE, 100)
 
 
 async def test_without_an_adopter_anonymous_callers_are_one_user() -> None:
     meter = storing(100, anonymous=100, ann=0)
-    with pytest.raises(StorageFull, match="You keep 100"):
+    with pytest.raises(StorageFull, match="you store 100"):
         await meter.check_bytes("", "")
     await meter.check_bytes(ANN, ANN)
 

@@ -108,7 +108,7 @@ async def test_a_giver_with_no_room_left_is_refused_and_replaces_a_share(
     ann, read, edit = Caller("ann"), ShareRequest(Level.READ, "bob"), ShareRequest(Level.EDIT, "bob")
     for asked in (read, edit):
         await sharing.share(ann, OLD, asked)
-    with pytest.raises(InvalidShare, match="takes no more shares of yours"):
+    with pytest.raises(InvalidShare, match="cannot receive more shares from you"):
         await sharing.share(ann, NEW, read)
     await sharing.share(ann, NEW, ShareRequest(Level.READ))
     [given] = await sharing.shares(BOB, OLD)
@@ -147,8 +147,8 @@ async def test_the_log_says_who_shared_what_with_whom_and_when_that_ended(
     assert [(record.getMessage(), record.fields) for record in caplog.records] == [
         ("A context was shared", given | {"share": "1", "with": "link", "level": "read"}),
         ("A context was shared", given | {"share": "2", "with": "bob", "level": "edit"}),
-        ("A share was ended", given | {"share": "1"}),
-        ("A share was ended", given | {"share": "2", "by": "bob"}),
+        ("A share was revoked", given | {"share": "1"}),
+        ("A share was revoked", given | {"share": "2", "by": "bob"}),
     ]
     assert link.token not in caplog.text
 

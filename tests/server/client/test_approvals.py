@@ -134,7 +134,7 @@ async def test_without_a_terminal_send_says_what_to_type(served: Served, word: s
     *_, approve, decline = asked.out.splitlines()
     task = approve.split()[-4]
     assert approve == f"Approve with: a2a-canvas send --task {task} yes --url {served.url}"
-    assert decline == f"Or not, with: a2a-canvas send --task {task} no --url {served.url}"
+    assert decline == f"Refuse with: a2a-canvas send --task {task} no --url {served.url}"
     answered = await typed("send", "--task", task, word, "--url", served.url)
     assert answered.out.startswith("Settled.\n")
     assert ran(served) is runs
@@ -160,7 +160,7 @@ async def test_json_has_the_call(served: Served) -> None:
 @pytest.mark.parametrize(("line", "verdict"), [("y", "Approved"), ("no, keep it", "Not approved")])
 async def test_in_chat_the_next_line_is_the_answer(served: Served, line: str, verdict: str) -> None:
     got = await typed("chat", "--url", served.url, stdin=f"go\n\n{line}\n")
-    assert got.out == f"{ASKED}Type y to approve, n not to, or what to do instead.\nSettled.\n"
+    assert got.out == f"{ASKED}Type y to approve, n to refuse, or what to do instead.\nSettled.\n"
     assert f"{verdict}: delete_file\n" in got.err
     assert ran(served) is (verdict == "Approved")
 

@@ -25,7 +25,7 @@ VERSION = f"a2a-canvas {version('a2a-canvas')}"
 OPEN = "There is no authentication: anyone who reaches it can use it."
 SHARED = "0123456789abcdef"
 NEEDED = "Clients need a key or token: canvas send takes it from A2A_CANVAS_TOKEN."
-OTHERS_TOO = "Callers without a key or token are served, too; a wrong one is refused."
+OTHERS_TOO = "Callers without a key or token are also served; a wrong one is rejected."
 SEND = 'in a second terminal:\ncanvas send "write an outline about tide pools"'
 
 
@@ -107,7 +107,7 @@ def test_it_says_that_others_are_served_beside_those_with_a_key(keys: KeyCount) 
 def test_it_warns_if_all_keys_are_revoked(folder: Path) -> None:
     count = DataCount(keys=KeyCount(2, 0))
     warning = (
-        "Warning: no key is in force, so nobody can call the server. "
+        "Warning: there is no valid key, so nobody can call the server. "
         "--allow-anonymous serves everybody; to make a key:\ncanvas key new NAME"
     )
     assert warning in lines(count=count)
@@ -226,7 +226,7 @@ def test_it_says_which_tools_the_agent_has_and_how_the_rehearsal_calls_one(folde
         "Tools from MCP server time: none, as yet",
         "Tools from tools.py: count_words, high_water",
     ]
-    how = "The rehearsal model calls a tool when you say so:\ncanvas send call high_water port=…"
+    how = "The rehearsal model calls a tool when you name it:\ncanvas send call high_water port=…"
     assert (how in said) is (model == "rehearsal")
 
 
@@ -277,7 +277,7 @@ def test_proxies_that_are_everybody_are_worth_a_hint_where_others_reach_the_serv
 ) -> None:
     said = list(hints(Settings(**settings), {"FORWARDED_ALLOW_IPS": trusted}, "a2a-canvas"))
     assert bool(said) is hinted
-    assert all("name the address or the network of the proxy" in line for line in said)
+    assert all("list the proxy's address or network" in line for line in said)
 
 
 @asynccontextmanager
@@ -302,7 +302,7 @@ async def test_an_ollama_is_told_with_one_of_its_models() -> None:
     models = {"models": [{"name": "qwen3-coder:latest"}, {"name": "llama4:8b"}]}
     async with answering(json_answer(models)) as address:
         assert await ollama_hint("canvas", address) == (
-            f"Hint: an Ollama answers at {address}. To use it:\ncanvas serve --model ollama:qwen3-coder"
+            f"Hint: Ollama is running at {address}. To use it:\ncanvas serve --model ollama:qwen3-coder"
         )
 
 
@@ -333,11 +333,11 @@ async def test_the_model_of_an_ollama_is_looked_for_at_the_start() -> None:
         assert await ollama_warning("qwen3", address) == ""
         assert await ollama_warning("llama4:8b", address) == ""
         assert await ollama_warning("nope", address) == (
-            f"Warning: the Ollama at {address} has no model nope. To get it:\nollama pull nope"
+            f"Warning: Ollama at {address} has no model nope. To get it:\nollama pull nope"
         )
     address = f"http://127.0.0.1:{free_port()}"
     assert await ollama_warning("qwen3", address) == (
-        f"Warning: no Ollama answers at {address}, so tasks will fail. Is it running? To start it:\nollama serve"
+        f"Warning: Ollama does not answer at {address}, so tasks will fail. To start it:\nollama serve"
     )
 
 

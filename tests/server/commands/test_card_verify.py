@@ -142,7 +142,7 @@ async def test_what_the_signature_of_the_sdk_leaves_open_is_said(
     async with serving_app(await changed(served, securityRequirements=requirements, security=requirements)) as url:
         code, said = await verified(capsys, url, "--key", str(path))
     assert code == 0
-    assert said.endswith("does not cover empty values, nor what securityRequirements ask for.")
+    assert said.endswith("covers neither empty values nor the contents of securityRequirements.")
 
 
 async def test_keys_that_are_elsewhere_are_not_fetched(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -353,7 +353,7 @@ def test_an_upgrade_can_be_repeated_and_then_the_check_is_content(
     url_of: Callable[[Path], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = url_of(tmp_path)
-    content = f"The database {url} is of schema {newest()}, as this version needs it."
+    content = f"The database {url} is of schema {newest()}, which this version needs."
     for command in ("upgrade", "upgrade", "check"):
         assert done(capsys, "db", command, "--database", url) == content
 

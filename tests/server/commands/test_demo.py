@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.process, pytest.mark.skipif(not Path("/proc").is_dir()
 RECORDED = """\
 A server runs, on a new SQLite file. One client asks for a guide to tide pools.
 Another client joins late, and sees the same document grow.
-While the rest is written, somebody selects line 3: “Make it warmer”. Nothing is locked.
+While the rest is written, someone selects line 3: “Make it warmer”. Nothing is locked.
 kill -9 19198: the server is gone, in the middle of a sentence.
 It starts again. What was committed is there; the model is asked for the rest once more.
 Undo: one step back, for both.

@@ -67,8 +67,8 @@ def test_a_revoked_key_that_was_the_last_says_so(run: Run) -> None:
     run("new", "ann")
     said = run("revoke", "ann")[1].splitlines()
     assert said[1:] == [
-        "It was the last one in force, and requests still need a key: without one, start the server with "
-        "--allow-anonymous. To make another: a2a-canvas key new NAME"
+        "It was the last valid key, and requests still need one. To serve without keys, start the server with "
+        "--allow-anonymous. To create another: a2a-canvas key new NAME"
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_name_is_taken_until_its_key_is_revoked(run: Run) -> None:
     assert run("new", "ann") == (
         2,
         "",
-        "a2a-canvas: There is a key ann in force: revoke it first, or choose another name.\n",
+        "a2a-canvas: There is already a key ann: revoke it first, or choose another name.\n",
     )
     run("revoke", "ann")
     assert run("new", "ann")[0] == 0
@@ -86,7 +86,7 @@ def test_a_name_is_taken_until_its_key_is_revoked(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("revoke", "ann"), "There is no key ann in force. List them with `a2a-canvas key list`."),
+        (("revoke", "ann"), "There is no valid key ann. List them with `a2a-canvas key list`."),
         (("new", "a b"), "The name 'a b' must be 1 to 128 characters, without spaces, commas and =."),
         (("new", "ann", "--user", "a,b"), "The user 'a,b' must be 1 to 128 characters, without spaces, commas and =."),
         (("new", "shared"), "The user 'shared' is reserved for holders of the shared token: choose another."),

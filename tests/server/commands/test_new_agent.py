@@ -98,7 +98,7 @@ async def test_it_is_served_and_answers_the_client_of_the_sdk(made: Path) -> Non
 def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes").touch()
     assert main(["new", str(tmp_path / "notes/agent")]) == 2
-    said = f"The folder {tmp_path}/notes/agent cannot be made: Not a directory. Choose another place."
+    said = f"The folder {tmp_path}/notes/agent cannot be created: Not a directory. Choose another place."
     assert capsys.readouterr().err == f"a2a-canvas: {said}\n"
 
 
@@ -110,7 +110,7 @@ def test_an_agent_is_not_made_in_a_read_only_folder(
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     assert main(["new", str(tmp_path / "agent")]) == 2
-    said = f"The folder {tmp_path}/agent cannot be made: Permission denied. Choose another place."
+    said = f"The folder {tmp_path}/agent cannot be created: Permission denied. Choose another place."
     assert capsys.readouterr().err == f"a2a-canvas: {said}\n"
 
 
@@ -145,7 +145,7 @@ def test_what_is_there_is_left_alone(
     kept.write_text("mine")
     assert main(["new", "reef"]) == 2
     assert capsys.readouterr().err == (
-        "a2a-canvas: reef is there already, and not an empty folder. Take another name.\n"
+        "a2a-canvas: reef already exists and is not an empty folder. Choose another name.\n"
     )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / kept]
 

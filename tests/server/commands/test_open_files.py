@@ -71,7 +71,7 @@ def test_the_limit_is_raised_as_far_as_it_is_needed_and_may_be(
     assert needed_files(settings()) == 1000
     assert raise_file_limit(settings()) == connections
     assert asked == ([(resource.RLIMIT_NOFILE, (raised, hard))] if raised else [])
-    warned = f"the server takes {connections} connections. Start it after ulimit -n 1000."
+    warned = f"the server accepts {connections} connections. Start it after ulimit -n 1000."
     assert (warned in caplog.text) is (connections < 900)
 
 
@@ -104,7 +104,7 @@ async def test_with_few_files_the_connection_beyond_them_is_answered() -> None:
         said = b""
         while b"Next, open" not in said:
             said += await process.stdout.readline()
-        assert re.search(rb"the server takes 5 connections", said)
+        assert re.search(rb"the server accepts 5 connections", said)
         answers = []
         for _ in range(7):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -117,7 +117,7 @@ async def test_a_broken_change_is_told_and_the_agent_is_served_as_it_was(folder:
         (folder / "tools.py").write_text("def broken(:\n")
         await server.logged("tools.py changed. Loading the agent …")
         assert await server.logged() == "a2a-canvas: reef/tools.py, line 1: invalid syntax. Correct it."
-        assert await server.logged() == "The agent is served as it was before."
+        assert await server.logged() == "The previous agent is still served."
         assert (await card(server))["name"] == "reef"
 
 
@@ -130,7 +130,7 @@ async def test_a_changed_loop_is_served_and_a_broken_one_is_reported(folder: Pat
         assert "Its loop: reef/agent.py" in server.said
         (folder / "agent.py").write_text("def agent(turn): ...\n")
         assert "reef/agent.py: agent is not async. Write: async def " in await server.logged("agent.py: ")
-        assert await server.logged() == "The agent is served as it was before."
+        assert await server.logged() == "The previous agent is still served."
         assert (await server.send("hello"))["status"]["message"]["parts"][0]["text"] == "one"
         (folder / "agent.py").write_text(answer.replace("NUMBER", "two"))
         while not (await server.line()).startswith("Next"):
@@ -144,7 +144,7 @@ async def test_a_change_that_names_a_missing_program_is_told_as_check_tells_it(f
         (folder / "mcp.json").write_text('{"mcpServers": {"depth": {"command": "no-such-program"}}}')
         await server.logged("mcp.json changed. Loading the agent …")
         assert "mcp.json: mcpServers.depth.command: " in await server.logged()
-        assert await server.logged() == "The agent is served as it was before."
+        assert await server.logged() == "The previous agent is still served."
 
 
 async def test_an_agent_that_is_broken_from_the_start_is_served_once_it_is_not(folder: Path) -> None:

@@ -145,7 +145,7 @@ async def test_an_ollama_of_this_machine_is_a_hint() -> None:
     async with ollama, serving("--database", "memory", SOME="variable") as server:
         while not (line := await server.line()).startswith("Hint: "):
             assert line
-        assert line == "Hint: an Ollama answers at http://127.0.0.1:11434. To use it:"
+        assert line == "Hint: Ollama is running at http://127.0.0.1:11434. To use it:"
         line = await server.line()
     assert line.endswith(" serve --model ollama:qwen3-coder")
     assert len(asked) == 1

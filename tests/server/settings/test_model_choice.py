@@ -113,7 +113,7 @@ def test_a_model_that_cannot_be_asked_is_refused_with_the_ways_to_one(
 def test_what_cannot_be_a_key_is_refused_without_showing_it(model: str | None, variable: str, key: str) -> None:
     with pytest.raises(SettingsError) as caught:
         chosen(model, {variable: key})
-    assert str(caught.value) == f"{variable} is no key: it has characters that no key has. Copy it again."
+    assert str(caught.value) == f"{variable} is no key: it contains characters that no key contains. Copy it again."
 
 
 def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -293,7 +293,7 @@ def test_a_check_asks_the_agent(folder: Path, prefix: str, capsys: pytest.Captur
     url = f"http://127.0.0.1:{free_port()}/run"
     assert main(["serve", "--loop", f"{prefix}{url}", "--check"]) == 2
     said = capsys.readouterr()
-    assert f"The agent at {url} cannot be asked: the connection to it broke, or nothing answers there." in said.err
+    assert f"The agent at {url} cannot be asked: the connection to it was lost, or nothing answers there." in said.err
     assert not said.out
 
 

@@ -300,7 +300,7 @@ class A2AHandler(RequestHandler):
     ) -> pb.AgentCard:
         card = await self._current_card() if self._current_card else self.card
         if not card.capabilities.extended_agent_card:
-            raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
+            raise UnsupportedOperationError(f"This agent's only card is {AGENT_CARD_WELL_KNOWN_PATH}.")
         caller = caller_of_call(context)
         if caller == ANONYMOUS:
             raise UnauthenticatedError("The extended card is for callers with credentials.")

@@ -153,7 +153,7 @@ def _check_secret(field: str, value: str) -> None:
     if len(value) > MAX_SECRET:
         raise invalid_field(field, f"must not be longer than {MAX_SECRET} characters")
     if not _SECRET.fullmatch(value):
-        raise invalid_field(field, "must be printable ASCII, without blanks at its ends: it becomes a header")
+        raise invalid_field(field, "must be printable ASCII, without leading or trailing blanks: it becomes a header")
 
 
 def _token(config_id: str) -> str:

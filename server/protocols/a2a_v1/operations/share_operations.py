@@ -47,7 +47,7 @@ async def answer_share_operation(
         AccountError: as `Sharing` says.
     """
     if message.task_id:
-        raise InvalidOperation("message.taskId", "must be left out: shares are of the whole context")
+        raise InvalidOperation("message.taskId", "must be omitted: a share is of the whole context")
     if not message.context_id:
         raise InvalidOperation("message.contextId", "is missing: say which context")
     result = await _carry_out(operation, message.context_id, caller, sharing)

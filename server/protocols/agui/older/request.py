@@ -203,7 +203,7 @@ def _new_artifact(value: Mapping[str, Any]) -> _RequestedVersion:
         _check_head(content, number, {})
     indices = [content.index for content in contents]
     if len(set(indices)) < len(indices):
-        raise invalid_field("artifact.contents", "must each have an index of their own")
+        raise invalid_field("artifact.contents", "must each have a unique index")
     current = _position(indices, form.current_index)
     made = tuple(
         ReplaceParts((_new_part(content),), content.title, last_chunk=True, base=number)

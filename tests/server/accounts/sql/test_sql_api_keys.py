@@ -52,7 +52,7 @@ async def test_a_key_of_the_user_of_the_shared_token_is_refused(
     assert await keys.find("hash of ann") == ANN
     assert await keys.exist()
     [line] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert line.startswith("The API key old is refused: ")
+    assert line.startswith("The API key old is rejected: ")
     assert "a2a-canvas key revoke old" in line
 
 

@@ -173,7 +173,7 @@ async def test_what_there_is_no_room_for_stays_says_why_and_is_saved_when_there_
 ) -> None:
     page = await with_document(window, served, "newts")
     await edit_source(page)
-    full = "You keep 100 of the 100 bytes that you may, and this has 20."
+    full = "Storage limit reached: you store 100 of 100 bytes, and this adds 20."
 
     async def refuse(route: Route) -> None:
         await route.fulfill(json={"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": full, "data": []}})

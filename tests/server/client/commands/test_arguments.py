@@ -109,11 +109,11 @@ def test_headers_that_cannot_be_sent_are_refused_without_repeating_them(
     [
         (["edit", "doc", *C, "--lines", "1"], "Missing argument 'INSTRUCTION'."),
         (["edit", "doc", "x", *C, "--lines", "5-3"], "Invalid value for '--lines': ends before it begins: '5-3'."),
-        (["edit", "doc", "x", *C, "--lines", "0"], "Invalid value for '--lines': must be a line, as 3, or a range"),
+        (["edit", "doc", "x", *C, "--lines", "0"], "Invalid value for '--lines': must be a line such as 3 or a range"),
         (["edit", "doc", "x", *C, "--match", ""], "Invalid value for '--match': must not be empty."),
         (["restore", *C], "Missing argument 'ARTIFACT'."),
         (["restore", "doc", "0", *C], "Invalid value for 'VERSION': versions are counted from 1."),
-        (["restore", "doc", "two", *C], "Invalid value for 'VERSION': must be the number of a version: 'two'."),
+        (["restore", "doc", "two", *C], "Invalid value for 'VERSION': must be a version number: 'two'."),
         (["show", "doc", "more", *C], "Got unexpected extra argument (more)."),
         (["send", "hi", "--contxt", "c"], "No such option '--contxt'."),
     ],

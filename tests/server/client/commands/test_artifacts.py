@@ -217,7 +217,7 @@ async def test_an_artifact_of_another_conversation_is_told_with_that_conversatio
 
 async def test_without_a_conversation_it_is_the_last_one_or_a_question(doc: Doc) -> None:
     got = await do(show, doc, context=None, version=None)
-    assert (got.code, got.err.splitlines()[0]) == (2, "a2a-canvas: Which conversation? Give --context ID")
+    assert (got.code, got.err.splitlines()[0]) == (2, "a2a-canvas: Which conversation? Use --context ID")
     remember(doc.served.url, doc.context)
     assert await do(show, doc, context=None, version=None) == Result(0, "one\ntwo", "")
 
@@ -248,7 +248,7 @@ async def test_a_server_that_is_not_ours_is_told(answer: Any, why: str) -> None:
 
     async with serving_app(app) as url:
         got = await run(versions, url, artifact="doc", context="c")
-    said = f"a2a-canvas: The server at {url} has no artifacts to read: it is no a2a-canvas server ({why})\n"
+    said = f"a2a-canvas: The server at {url} has no artifacts to read: it is not an a2a-canvas server ({why})\n"
     assert got == Result(1, "", said)
 
 

@@ -50,7 +50,7 @@ async def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
 async def test_advice_in_a_chat_is_what_can_be_typed_there(tmp_path: Path) -> None:
     got = await chat(tmp_path, "write", "/edit upper case", "/edit 'upper case' --match nothere", "/quit")
     assert got.err.splitlines()[-3:] == [
-        "a2a-canvas: Give --lines or --match, to say which passage",
+        "a2a-canvas: Use --lines or --match to select the passage",
         "All of it: type it without /edit",
         'a2a-canvas: "nothere" does not occur in version 1. Copy it from what show prints, or give --lines',
     ]

@@ -67,8 +67,8 @@ async def test_something_new_is_written_before_or_after_the_passage(doc: Doc) ->
     [
         ({"match": "two"}, '"two" occurs 2 times in version 1, on lines 2, 4. Match more of the text, or give --lines'),
         ({"match": "2"}, '"2" does not occur in version 1. Copy it from what show prints, or give --lines'),
-        ({}, "Give --lines or --match, to say which passage\nAll of it: a2a-canvas send -c 'say 2' --url {url}"),
-        ({"match": "one", "before": True, "after": True}, "Give --before or --after, not both"),
+        ({}, "Use --lines or --match to select the passage\nAll of it: a2a-canvas send -c 'say 2' --url {url}"),
+        ({"match": "one", "before": True, "after": True}, "Use --before or --after, not both"),
     ],
 )
 async def test_a_passage_that_is_not_clear_is_refused_and_nothing_is_sent(
@@ -107,7 +107,7 @@ async def test_on_a_terminal_the_passage_is_seen_while_it_is_written(doc: Doc) -
 async def test_an_edit_that_breaks_off_and_succeeds_is_on_out_once(doc: Doc) -> None:
     got = await edited(doc, "break 1 times, then say wonderful", lines=(1, 1))
     assert (got.code, got.out) == (0, "wonderful\n")
-    assert "The answer was interrupted, asking again…\n" in got.err
+    assert "The answer was interrupted; asking again…\n" in got.err
 
 
 async def test_an_edit_that_fails_leaves_nothing_on_out_and_exits_1(doc: Doc) -> None:
@@ -133,7 +133,7 @@ async def test_an_artifact_that_is_being_written_is_not_searched(doc: Doc) -> No
     match = await edited(doc, "say 1", match="one")
     gate.open()
     await writing.rest()
-    assert match == Result(1, "", "a2a-canvas: doc is being written just now. Try again when that task is done\n")
+    assert match == Result(1, "", "a2a-canvas: doc is being written. Try again when that task has ended\n")
 
 
 async def test_json_is_one_event_a_line_with_the_edit_in_it(doc: Doc) -> None:
@@ -188,7 +188,9 @@ async def test_an_agent_without_the_extension_is_sent_nothing() -> None:
     script = Script([], extension="urn:example:other")
     async with serving_app(lambda url: with_listing(script, url)) as url:
         got = await run(undo, url, artifact="doc", context="c", step=False)
-        assert got == Result(1, "", f"a2a-canvas: The agent at {url} takes no edits: its card does not list {CANVAS}\n")
+        assert got == Result(
+            1, "", f"a2a-canvas: The agent at {url} does not support edits: its card does not list {CANVAS}\n"
+        )
     assert script.calls == []
 
 

@@ -205,7 +205,7 @@ async def test_what_cannot_be_saved_now_is_told_and_tried_again(doc: Doc, file: 
         LOOK,
     ]
     got = await saved(doc, file, follow=True, steps=steps)
-    assert "is not text in UTF-8: byte 1 is wrong. Trying again…" in got.err
+    assert "is not UTF-8 text: byte 1 is wrong. Trying again…" in got.err
     assert got.out == "Saved doc.md as version 2.\n"
 
 
@@ -274,7 +274,7 @@ async def test_open_saves_what_the_editor_writes_on_its_base_version(doc: Doc, m
 
 async def test_open_saves_nothing_where_nothing_was_changed(doc: Doc, monkeypatch: pytest.MonkeyPatch) -> None:
     editor(monkeypatch, "pass")
-    assert await do(open_artifact, doc) == Result(0, "", "Nothing is changed, and nothing is saved.\n")
+    assert await do(open_artifact, doc) == Result(0, "", "Nothing has changed, so nothing is saved.\n")
     assert (await doc.read())[0] == 1
 
 

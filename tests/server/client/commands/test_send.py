@@ -229,7 +229,7 @@ async def test_an_interrupt_offers_to_watch_the_task_or_to_cancel_it() -> None:
         sending.cancel()
         assert await sending == 130
     *_, interrupted, watch, cancel = err.getvalue().splitlines()
-    assert interrupted == "a2a-canvas: Interrupted; the task goes on"
+    assert interrupted == "a2a-canvas: Interrupted; the task continues"
     task = watch.split()[4]
     assert watch == f"Watch it: .venv/bin/a2a-canvas watch {task} --url {url}"
     assert cancel == f"Cancel it: .venv/bin/a2a-canvas cancel {task} --url {url}"
@@ -357,7 +357,7 @@ async def test_an_answer_that_broke_off_is_announced() -> None:
     ]
     async with serving_app(Script([spoken], TURN).app) as url:
         got = await run(url)
-    assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer was interrupted, asking again…\n")
+    assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer was interrupted; asking again…\n")
 
 
 async def test_an_answer_that_broke_off_and_is_not_asked_for_again_is_a_failure_alone() -> None:
@@ -447,7 +447,7 @@ async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> No
     assert got.code == 1
     assert got.err.splitlines() == [
         *(f"Connection lost, trying again ({n} of 6)…" for n in range(1, 7)),
-        f"a2a-canvas: The connection to {url} was lost; the task may go on there (task t1, context c1)",
+        f"a2a-canvas: The connection to {url} was lost; the task may still be running (task t1, context c1)",
         f"Watch it: a2a-canvas watch t1 --url {url}",
         f"Cancel it: a2a-canvas cancel t1 --url {url}",
     ]
@@ -494,7 +494,7 @@ async def test_polling_that_fails_three_times_is_given_up() -> None:
     async with serving_app(script.app) as url:
         got = await run(url)
     assert got.code == 1
-    assert "the task may go on there (task t1, context c1)\n" in got.err
+    assert "the task may still be running (task t1, context c1)\n" in got.err
 
 
 async def test_a_stream_that_answers_a_question_may_begin_with_the_question() -> None:
@@ -674,8 +674,8 @@ async def said(*arguments: str, stdin: str | bytes = "") -> tuple[Result, list[d
 async def test_words_need_no_quotation_marks_and_a_dash_is_the_standard_input() -> None:
     assert (await said("write", "a haiku", "--", "-1"))[1] == [{"text": "write a haiku -1"}]
     assert (await said("-", stdin="from a pipe\n"))[1] == [{"text": "from a pipe"}]
-    assert (await said("-", stdin=b"\xff"))[0].err.startswith("a2a-canvas: The standard input is not text in UTF-8")
-    nothing = "a2a-canvas: There is nothing to send: type what you want, or pipe it, or use chat\n"
+    assert (await said("-", stdin=b"\xff"))[0].err.startswith("a2a-canvas: The standard input is not UTF-8 text")
+    nothing = "a2a-canvas: There is nothing to send: type a message, pipe one in, or use chat\n"
     assert (await said())[0] == Result(2, "", nothing)
 
 
@@ -708,8 +708,8 @@ async def test_images_pdfs_and_text_are_attached(tmp_path: Path) -> None:
             10,
             "cannot be attached: it is neither an image (PNG, JPEG, GIF, WebP), nor a PDF, nor text in UTF-8",
         ),
-        ("a.jpg", MAX_IMAGE + 1, "has 3.7 MB, an image may have 3.7 MB"),
-        ("a.pdf", MAX_ATTACHED + 1, "The attached files have 7.0 MB, at most 7.0 MB can be sent"),
+        ("a.jpg", MAX_IMAGE + 1, "has 3.7 MB; the limit for an image is 3.7 MB"),
+        ("a.pdf", MAX_ATTACHED + 1, "The attached files have 7.0 MB; the limit is 7.0 MB"),
     ],
 )
 async def test_a_file_that_cannot_be_attached_is_one_line(
@@ -731,7 +731,7 @@ async def test_the_last_conversation_with_a_server_goes_on(tmp_path: Path, monke
         await typed("send", "-c", "more", "--url", url)
     assert (none.code, none.err) == (
         2,
-        f"a2a-canvas: There is no last conversation with {url}: send without -c begins one\n",
+        f"a2a-canvas: There is no last conversation with {url}: send without -c starts one\n",
     )
     for command in (["send", "-c", "more"], ["chat", "-c"]):
         elsewhere = await typed(*command, "--url", "http://127.0.0.1:1")

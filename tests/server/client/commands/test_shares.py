@@ -78,11 +78,11 @@ async def test_without_a_conversation_the_last_one_is_shared(served: Served) -> 
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
-        (("share", "notes"), 2, "With whom? Give --with USER, or --link"),
-        (("share", "notes", "--with", "bob", "--link"), 2, "Give either --with or --link, not both"),
-        (("share", "notes", "--with", "bob", "--expires", "soon"), 2, "must be a span, as 7d"),
+        (("share", "notes"), 2, "With whom? Use --with USER or --link"),
+        (("share", "notes", "--with", "bob", "--link"), 2, "Use either --with or --link, not both"),
+        (("share", "notes", "--with", "bob", "--expires", "soon"), 2, "must be a duration such as 7d"),
         (("share", "notes", "--with", "ann"), 1, "The server refused: user is the owner of the context"),
-        (("share", "notes", "--with", "bob"), 1, "share it by a link"),
+        (("share", "notes", "--with", "bob"), 1, "share it by link"),
         (("share", "other", "--with", "bob"), 2, "There is no context 'other'"),
         (("unshare", "notes", "bob"), 2, "There is no share 'bob'"),
     ],
@@ -100,7 +100,9 @@ async def test_who_does_not_own_a_conversation_or_has_a_link_alone_is_told_what_
     assert refused == f"a2a-canvas: {owner}\n"
     token = (await ann(served, "share", "notes", "--link", "--level", "edit")).out.strip().partition("#share=")[2]
     alone = (await typed("send", "hi", "--url", served.url, "--token", token)).err
-    said = "The server refused: Your link is for one context: add --context ID, which a2a-canvas contexts lists."
+    said = (
+        "The server refused: Your link gives access to one context: add --context ID, which a2a-canvas contexts lists."
+    )
     assert alone == f"a2a-canvas: {said}\n"
 
 

@@ -186,10 +186,10 @@ async def test_a_name_that_is_no_conversation_begins_one_and_says_so(served: Ser
         err = Screen(tty=True)
         invocation = Invocation(served.url, out=Screen(), err=err)
         assert await await_command(invocation, send(invocation, ("hello",), context)) == 0
-        notes += [line for line in err.getvalue().splitlines() if "begins" in line]
+        notes += [line for line in err.getvalue().splitlines() if "Starting" in line]
     assert [clean(re.sub(r"\x1b\[\d*m", "", note)) for note in notes] == [
-        "A new conversation begins: gardem. Did you mean garden?",
-        "A new conversation begins: x",
+        "Starting a new conversation: gardem. Did you mean garden?",
+        "Starting a new conversation: x",
     ]
 
 
@@ -209,7 +209,7 @@ async def test_the_last_conversation_goes_on_when_the_task_that_was_left_has_end
     assert "Half of it\n" in out.getvalue()
     [context] = json.loads((await at(served, "contexts", "--json")).out)["contexts"]
     assert f"Fine.\ncontext   {context['contextId']}\ntask      {context['tasks'][0]}\n" in out.getvalue()
-    assert "The last task is still running: your message is sent when it has ended." in then.getvalue()
+    assert "The last task is still running: your message will be sent when it ends." in then.getvalue()
 
 
 async def test_a_task_that_has_ended_is_not_canceled(served: Served) -> None:

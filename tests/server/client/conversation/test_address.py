@@ -35,7 +35,7 @@ def test_an_address_without_a_scheme_gets_one(typed: str, url: str) -> None:
         ("localhost:0", "Port 0 is invalid: 1 to 65535"),
         (
             "http://127.0.0.1:8000/#share=a2al_secret",
-            "This is a link for a browser. In a terminal give --url http://127.0.0.1:8000, set A2A_CANVAS_TOKEN to "
+            "This is a link for a browser. In a terminal use --url http://127.0.0.1:8000, set A2A_CANVAS_TOKEN to "
             "what follows #share=, and give --context ID, which a2a-canvas contexts lists",
         ),
     ],

@@ -180,7 +180,7 @@ async def test_a_port_of_a_server_that_runs_here_does_not_fail() -> None:
     async with serving(grpc=False) as served:
         status, said = (await examined(port=int(served.url.rpartition(":")[2])))["ports"]
     assert status == "ok"
-    assert "serves here already" in said
+    assert "already listens there" in said
 
 
 async def test_a_server_for_others_without_authentication_fails_as_serve_does() -> None:
@@ -235,7 +235,7 @@ async def test_a_file_is_examined_beside_the_server_that_has_it(tmp_path: Path) 
     async with serving(grpc=False, database=database):
         found = await examined(database=database)
     said = (
-        f"sqlite:///{database} is of schema {newest()}, as this version needs it, on SQLite {sqlite3.sqlite_version}. "
+        f"sqlite:///{database} is of schema {newest()}, which this version needs, on SQLite {sqlite3.sqlite_version}. "
     )
     assert found["database"] == ("ok", said)
     assert {found[name][0] for name in ("disk", "latency", "clock")} <= {"ok", "warning"}
@@ -265,7 +265,7 @@ async def test_a_database_that_cannot_be_reached_fails_without_its_password() ->
 async def test_postgresql_says_its_version_and_its_clock_is_compared() -> None:
     found = await examined(database=await with_tables(postgresql_url()))
     assert found["clock"] == ("ok", "The clock agrees with that of the database. ")
-    assert re.search(rf"is of schema {newest()}, as this version needs it, on PostgreSQL \d+", found["database"][1])
+    assert re.search(rf"is of schema {newest()}, which this version needs, on PostgreSQL \d+", found["database"][1])
 
 
 # ------------------------------------------------------------------------- from outside
@@ -304,7 +304,7 @@ async def test_grpc_is_asked_where_the_card_says_or_where_it_is_said_to_be() -> 
         elsewhere = await examined(served.url, grpc_url=f"http://127.0.0.1:{free_port()}")
         nowhere = await examined(served.url, grpc_url="hunter2")
     assert found["grpc"][0] == "ok"
-    assert "takes yours" in found["grpc"][1]
+    assert "accepts yours" in found["grpc"][1]
     assert [each["grpc"][0] for each in (wrong, elsewhere, nowhere)] == ["failed"] * 3
     assert "UNAVAILABLE" in elsewhere["grpc"][1]
     assert TOKEN not in str(found)
@@ -315,7 +315,7 @@ async def test_credentials_are_not_sent_to_another_host_that_the_card_names_for_
     async with serving(shared_token=TOKEN, public_grpc="localhost", public_url="http://localhost:8000") as served:
         found = await examined(served.url, TOKEN)
     assert (found["credentials"][0], found["grpc"][0]) == ("ok", "ok")
-    assert "takes yours" not in found["grpc"][1]
+    assert "accepts yours" not in found["grpc"][1]
 
 
 async def test_a_card_with_another_address_is_noticed() -> None:

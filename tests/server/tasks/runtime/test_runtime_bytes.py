@@ -51,7 +51,7 @@ async def test_a_turn_that_fills_the_room_ends_before_the_next_call_and_is_whole
     record = await (await runtime.send("Write")).wait_until_settled()
     assert (record.state, len(runtime.llm.requests)) == (State.FAILED, 1)
     assert record.message
-    assert record.message.text.startswith("Stopped before the end. The owner of this context has no room for more.")
+    assert record.message.text.startswith("Stopped before the end. The storage of this context's owner is full.")
     assert (await runtime.store.get(Ref("c", "doc", ""))).text == "Whole."
 
 

@@ -147,7 +147,7 @@ async def test_an_agent_that_is_not_there_fails_the_task_with_a_sentence(monkeyp
     async with serving(grpc=False, database="memory", loop=a2a_agent("http://127.0.0.1:9")) as served:
         task = await sent(served, WAY, asking("Hello"))
     assert task.status.state == pb.TASK_STATE_FAILED
-    assert reply_of(task) == "The agent cannot be asked: the connection to it broke, or nothing answers there."
+    assert reply_of(task) == "The agent cannot be asked: the connection to it was lost, or nothing answers there."
 
 
 # ------------------------------------------------------------------- this server behind itself

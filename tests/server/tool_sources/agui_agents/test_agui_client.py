@@ -55,7 +55,7 @@ async def test_an_agent_that_is_silent_is_given_up() -> None:
 async def test_nothing_listens() -> None:
     async with agui_server([]) as server:
         url = server.url
-    assert "the connection to it broke" in await fault(url)
+    assert "the connection to it was lost" in await fault(url)
 
 
 async def test_an_agent_on_the_internet_cannot_move_into_a_private_network() -> None:

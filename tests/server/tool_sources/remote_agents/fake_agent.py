@@ -18,7 +18,7 @@ from a2a_canvas.tools.functions.function_tool import FunctionTool
 from tests.server.agent.turn.turn_life import Life
 
 Event = pb.StreamResponse
-LOST = AgentFault("the connection to it broke", retryable=True)
+LOST = AgentFault("the connection to it was lost", retryable=True)
 
 
 def status(state: int, text: str = "", message_id: str = "") -> Event:

@@ -92,15 +92,18 @@ LOST = "ERROR The task of Bad did not come to an end: "
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (lambda: Response("<html>hello</html>"), "it answers what is not A2A"),
-        (lambda: Response("[" * 200_000, media_type="application/json"), "it answers what is not A2A"),
-        (lambda: answer({"task": [1, 2]}), "it answers what is not A2A"),
+        (lambda: Response("<html>hello</html>"), "its answer is not A2A"),
+        (lambda: Response("[" * 200_000, media_type="application/json"), "its answer is not A2A"),
+        (lambda: answer({"task": [1, 2]}), "its answer is not A2A"),
         (lambda: answer({}), "it answers "),
-        (lambda: stream({"task": {"id": ["x"]}}), "it answers what is not A2A"),
+        (lambda: stream({"task": {"id": ["x"]}}), "its answer is not A2A"),
         (lambda: Response(b"\xff\xfe", media_type="text/event-stream"), "it ends without an answer"),
         (lambda: Response(status_code=403), "it refuses access (HTTP 403)"),
         (lambda: Response(status_code=500), "it answers with HTTP 500"),
-        (lambda: RedirectResponse("http://169.254.169.254/latest/meta-data"), "it redirects (HTTP 307), which is not"),
+        (
+            lambda: RedirectResponse("http://169.254.169.254/latest/meta-data"),
+            "it redirects (HTTP 307); redirects are not",
+        ),
         (lambda: stream(), "it ends without an answer"),
         (
             lambda: Response(gzip.compress(b" " * 20_000_000), headers={"Content-Encoding": "gzip"}),
@@ -126,7 +129,7 @@ async def test_a_stream_that_dies_is_followed_on_and_what_came_stays_when_the_ag
 
     assert await run(answers) == (
         f"{LOST}it answers with HTTP 503\n[Its artifacts here: 'report']\n"
-        "[To go on with this conversation: context_id 'c']",
+        "[To continue this conversation: context_id 'c']",
         {"report": "Half."},
     )
 
@@ -249,8 +252,8 @@ async def test_an_agent_that_is_silent_is_looked_at() -> None:
             {"supportedInterfaces": [{"url": "file:///etc/passwd", "protocolBinding": "JSONRPC"}]},
             "its card offers neither",
         ),
-        ({"supportedInterfaces": "x"}, "it answers what is not A2A"),
-        ({"skills": [None]}, "it answers what is not A2A"),
+        ({"supportedInterfaces": "x"}, "its answer is not A2A"),
+        ({"skills": [None]}, "its answer is not A2A"),
     ],
 )
 async def test_a_card_that_cannot_be_used_makes_no_tool_and_the_server_starts(of_card, reason, caplog) -> None:

@@ -61,7 +61,7 @@ async def test_its_status_is_our_label_its_artifacts_grow_here_and_its_last_mess
     assert changes == [(False, False), (True, False), (True, False), (True, True)]
     assert await texts(turn) == {"report": WRITTEN}
     assert result(turn) == (
-        "It rains.\n[Its artifacts here: 'report']\n[To go on with this conversation: context_id 'there']"
+        "It rains.\n[Its artifacts here: 'report']\n[To continue this conversation: context_id 'there']"
     )
 
 
@@ -160,7 +160,7 @@ async def test_a_stream_that_had_events_is_subscribed_to_again_also_after_a_last
             async for event in super().subscribe(task_id):
                 yield event
                 if self.subscriptions < 3 and event.HasField("artifact_update"):
-                    raise AgentFault("it answers what is not A2A", retryable=self.subscriptions < 2)
+                    raise AgentFault("its answer is not A2A", retryable=self.subscriptions < 2)
 
     agent = Faulty(REPORT)
     turn = await run(agent)
