@@ -43,7 +43,7 @@ _LAST = option(
 _STEP = option("--step", is_flag=True, help="move by one version only")
 _SHARED = click.Argument(["context"], type=value_type(non_empty), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
 _SHARED_OR_LAST = click.Argument(
-    ["context"], type=value_type(non_empty), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+    ["context"], type=value_type(non_empty), required=False, metavar="[CONTEXT]", shell_complete=_KNOWN_CONTEXT
 )
 _ID = "The first characters of an id are enough."
 _NAME = "Artifacts and conversations can be given by id, by name, or by the first characters of either."
