@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeGuard
 
 from pydantic import Field
 
@@ -75,6 +75,11 @@ class AcceptAll:
 
 
 AnnotationOperation = Annotate | Reply | Decide | AcceptAll
+
+
+def is_annotation_operation(intent: object) -> TypeGuard[AnnotationOperation]:
+    """Whether a message changes annotations: then its task is not shown to the model."""
+    return isinstance(intent, Annotate | Reply | Decide | AcceptAll)
 
 
 class _AnnotateForm(ArtifactOperationForm):

@@ -10,11 +10,14 @@ Rule 2: a task that is about to change annotations of a context holds them until
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol
 
 from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged
 from a2a_canvas.store.holds import Holds
 from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.retrying import retry_while_unavailable
 
 
 class AnnotationStore(Protocol):
@@ -29,8 +32,30 @@ class AnnotationStore(Protocol):
         ...
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
-        """End the hold of a task that changes nothing. A hold that a change follows ends with its commit."""
+        """End the hold of a task that changes nothing. A hold that a change follows ends with its commit.
+
+        It does not fail: what cannot be released now ends with the task.
+        """
         ...
+
+
+class RetryingAnnotations:
+    """Wraps any `AnnotationStore` and retries while it is unavailable, for turns. Arguments as in `RetryingStore`."""
+
+    def __init__(
+        self, annotations: AnnotationStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None]
+    ) -> None:
+        self._annotations = annotations
+        self._retry = partial(retry_while_unavailable, pause=pause, check=check)
+
+    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
+        return await self._retry(partial(self._annotations.list, context_id, artifact_id))
+
+    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
+        return await self._retry(partial(self._annotations.hold, context_id, artifact_id, task_id))
+
+    async def release(self, context_id: ContextKey, task_id: str) -> None:
+        await self._annotations.release(context_id, task_id)
 
 
 class InMemoryAnnotations:

@@ -18,9 +18,16 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeGuard, assert_never
+from typing import assert_never
 
-from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, AnnotationOperation, Decide, Reply
+from a2a_canvas.server.agent.annotation_operations import (
+    AcceptAll,
+    Annotate,
+    AnnotationOperation,
+    Decide,
+    Reply,
+    is_annotation_operation,
+)
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.annotate import check_annotation_operation, run_annotation_operation
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
@@ -28,7 +35,7 @@ from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
-from a2a_canvas.server.agent.intent import Intent, Operation, Put, SelectionEdit, Upload, VersionStep
+from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, Upload, VersionStep
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
@@ -84,11 +91,6 @@ class OperationRequest:
 
 MakeReview = Callable[[EventedArtifactStore, Report], Review]
 """The annotations of the context, for the sender of an operation."""
-
-
-def is_annotation_operation(intent: Intent) -> TypeGuard[AnnotationOperation]:
-    """Whether it changes annotations: then the task is not shown to the model."""
-    return isinstance(intent, Annotate | Reply | Decide | AcceptAll)
 
 
 async def check_operation(

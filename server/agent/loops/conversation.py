@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from typing import Any, Literal, assert_never
 
+from a2a_canvas.server.agent.annotation_operations import is_annotation_operation
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, ToolStep, Transcript, UserInput, UserMessage
 from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.agent.text.visible import visible
@@ -103,8 +104,14 @@ def to_history(
         messages: of the user, those in it.
     """
     by_message = {_first_id(each): each for each in transcripts}
-    said = (_without_repeated(each, by_message.get(each[0].message_id, ())) for each in earlier if each)
+    shown = (each for each in earlier if each and not _is_about_annotations(each[0]))
+    said = (_without_repeated(each, by_message.get(each[0].message_id, ())) for each in shown)
     return History((*map(to_message, chain.from_iterable(said)), *_RunFold().fold(transcript, messages).before))
+
+
+def _is_about_annotations(message: UserMessage | AgentMessage) -> bool:
+    """Whether it began an operation on annotations, which is no part of what was said."""
+    return isinstance(message, UserMessage) and is_annotation_operation(message.intent)
 
 
 def _first_id(transcript: Transcript) -> str:

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from a2a_canvas.server.accounts.access import Caller, Level
 from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
-from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation, is_annotation_operation
+from a2a_canvas.server.agent.annotation_operations import is_annotation_operation
+from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
     MessageReceived,

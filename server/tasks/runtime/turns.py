@@ -66,6 +66,7 @@ from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_metrics import TurnMetrics
 from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
 from a2a_canvas.store.annotations.annotation import Writer
+from a2a_canvas.store.annotations.annotation_store import RetryingAnnotations
 from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -453,7 +454,8 @@ class Turns:
         )
 
     def _make_review(self, record: TaskRecord, writer: Writer, store: EventedArtifactStore, report: Report) -> Review:
-        annotations, ids = self.journal.annotations, (record.context_id, record.task_id)
+        annotations = RetryingAnnotations(self.journal.annotations, _pause, partial(self._check, record.task_id, None))
+        ids = record.context_id, record.task_id
         return Review(store, annotations, report, *ids, writer, self.now, self.new_id)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
@@ -18,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.holds import Holds
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
@@ -102,8 +104,9 @@ class SqlHolds(Generic[V]):
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         """End the hold of a task that staged nothing under it, and goes on."""
         if self._holds.has(context_id, task_id) and not self._replica.exclusive:
-            async with self._database.write() as connection:
-                await connection.run_sync(_end, context_id, self._subject, self._replica.id, task_id)
+            with suppress(Unavailable):  # the row is void with its task
+                async with self._database.write() as connection:
+                    await connection.run_sync(_end, context_id, self._subject, self._replica.id, task_id)
         self.abandon(context_id, task_id)
 
     def clear(self, context_id: ContextKey, staged: Iterable[V]) -> None:
