@@ -1,7 +1,8 @@
 """Who calls, and which contexts a caller may see.
 
 Rule 1: a context belongs to one owner, and so do all tasks and artifacts in it, whoever made them.
-Rule 2: an owner may give others a share of a context: to read it, to edit it, or to approve calls there as well.
+Rule 2: an owner may give others a share of a context: to read it, to comment on it, to edit it, or to approve calls
+        there as well.
 Rule 3: what a caller may not read does not exist for it: the answer is the same, and takes as many queries.
 Rule 4: what a caller names is looked for among its own contexts, then, if it has adopted them, among those of anonymous
         callers, then among those that are shared with it, the oldest share first. If there is none, the id is a new
@@ -67,17 +68,19 @@ ANONYMOUS = Caller()
 class Level(IntEnum):
     """What a caller may do with a context.
 
-    READ: get, list and follow what is in it. EDIT: also send messages and operations, and cancel. APPROVE: also answer
-    requests to approve a call. OWN: also rename, remove and share it.
+    READ: get, list and follow what is in it. COMMENT: also comment, suggest, reply, and withdraw one's own. EDIT: also
+    send messages and all operations, and cancel. APPROVE: also answer requests to approve a call. OWN: also rename,
+    remove and share it.
 
     The order counts, the numbers do not: levels are stored and sent by their words.
     """
 
     NONE = 0
     READ = 1
-    EDIT = 2
-    APPROVE = 3
-    OWN = 4
+    COMMENT = 2
+    EDIT = 3
+    APPROVE = 4
+    OWN = 5
 
     @property
     def word(self) -> str:

@@ -16,9 +16,14 @@ from __future__ import annotations
 from math import ceil
 from typing import Final
 
+from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.store.ids import public_id
 
-NOT_SHARED_FOR_THIS: Final = "Your share of this context does not allow that. Ask its owner for a higher level."
+MESSAGES_OUTSIDE_SHARE: Final = (
+    "Your share of this context does not allow that: comments and suggestions need the level 'comment', messages "
+    "'edit'. Ask its owner for a higher level."
+)
+"""For a caller with a link to read who sends a message, whatever it is."""
 OUTSIDE_LINK: Final = "Your link gives access to one context: send its contextId."
 """For a caller with a link who names another context, or none."""
 
@@ -37,10 +42,19 @@ class ContextNotFound(AccountError):
 
 
 class ReadOnly(AccountError):
-    """It names no context: the caller may have sent the id of another one, or none."""
+    """It names no context: the caller may have sent the id of another one, or none.
 
-    def __init__(self, reason: str = NOT_SHARED_FOR_THIS) -> None:
-        super().__init__(reason)
+    Args:
+        needed: the level that allows it, or the reason as a sentence.
+    """
+
+    def __init__(self, needed: Level | str) -> None:
+        super().__init__(_level_needed(needed) if isinstance(needed, Level) else needed)
+
+
+def _level_needed(level: Level) -> str:
+    needs = "only its owner may" if level is Level.OWN else f"it needs the level {level.word!r}. Ask its owner"
+    return f"Your share of this context does not allow that: {needs}."
 
 
 class OwnerOnly(ReadOnly):

@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.operation_forms import (
     require_text,
 )
 from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES
-from a2a_canvas.store.models import Parts
+from a2a_canvas.store.models import Parts, TextPart
 from a2a_canvas.store.text.unicode import MAX_ID
 
 Verb = Literal["resolve", "accept", "reject", "withdraw"]
@@ -88,6 +88,7 @@ class _AnnotateForm(ArtifactOperationForm):
     replacement: str | None = None
 
     def intent(self, parts: Parts) -> Annotate:
+        _check_text_only(parts)
         is_suggestion = self.replacement is not None
         text = instruction_of(parts) if is_suggestion else require_text(parts, needed="what the comment is")
         _check_size(text)
@@ -100,6 +101,7 @@ class _ReplyForm(OperationForm):
     annotation_id: Id
 
     def intent(self, parts: Parts) -> Reply:
+        _check_text_only(parts)
         text = require_text(parts, needed="what the reply is")
         _check_size(text)
         return Reply(self.artifact_id, self.annotation_id, text)
@@ -111,6 +113,7 @@ class _DecideForm(OperationForm):
     annotation_id: Id
 
     def intent(self, parts: Parts) -> Decide:
+        _check_text_only(parts)
         return Decide(self.artifact_id, self.annotation_id, self.op)
 
 
@@ -120,7 +123,14 @@ class _AcceptAllForm(OperationForm):
     by: Annotated[str, Field(max_length=MAX_ID)] | None = None
 
     def intent(self, parts: Parts) -> AcceptAll:
+        _check_text_only(parts)
         return AcceptAll(self.artifact_id, self.by)
+
+
+def _check_text_only(parts: Parts) -> None:
+    """Files would be kept in the name of the owner, by somebody who may only comment."""
+    if not all(isinstance(part, TextPart) for part in parts):
+        raise InvalidOperation("message.parts", "must have text only: an annotation has no files or data")
 
 
 def _check_size(text: str) -> None:

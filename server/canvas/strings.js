@@ -129,8 +129,8 @@ export const TEXT = Object.freeze({
   keyEnded: "This key is no longer valid.", linkEnded: "This link is no longer valid.",
   linkEndedAskAgain: "This link is no longer valid. Ask for a new one.", linkNotOpened: "The link could not be opened. Try again.",
   // identity/sharing.js
-  inHour: "In an hour", inDay: "In a day", inWeek: "In a week", in30Days: "In 30 days", never: "Never", read: "Read", edit: "Edit",
-  editAndApprove: "Edit and approve calls",
+  inHour: "In an hour", inDay: "In a day", inWeek: "In a week", in30Days: "In 30 days", never: "Never", read: "Read", mayComment: "Comment",
+  edit: "Edit", editAndApprove: "Edit and approve calls",
   cannotShare: "This conversation cannot be shared this way. Invite someone other than its owner, or create a link.",
   sharedWithList: "Shared with", shareTitle: "Share “{title}”", inviteUser: "Invite a user",
   aboutInvite: "Enter the name they sign in with.", user: "User", invite: "Invite", createALink: "Create a link",

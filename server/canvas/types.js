@@ -83,7 +83,7 @@
  * @property {number} lineEnd
  * @property {string} text
  *
- * @typedef {{owner: string, level: "read"|"edit"|"approve"}} Shared
+ * @typedef {{owner: string, level: "read"|"comment"|"edit"|"approve"}} Shared
  *
  * @typedef {object} ContextSummary  a conversation in the list
  * @property {string} contextId

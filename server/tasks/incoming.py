@@ -14,9 +14,12 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import assert_never
 
 from a2a_canvas.server.accounts.access import Level
+from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, Decide, Reply
 from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.agent.intent import Converse, Intent, Put, SelectionEdit, Upload, VersionStep
 from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
@@ -31,6 +34,20 @@ def _digest(content: bytes) -> str:
 
 
 _DIGESTS = make_converter(_digest)
+
+
+def level_of(intent: Intent) -> Level:
+    """What a caller must be allowed to do for what a message asks for. Pure.
+
+    Whatever starts a model needs `EDIT`: it uses the owner's tokens.
+    """
+    match intent:
+        case Annotate() | Reply() | Decide(verb="withdraw"):
+            return Level.COMMENT
+        case Converse() | SelectionEdit() | VersionStep() | Put() | Upload() | Decide() | AcceptAll():
+            return Level.EDIT
+        case _:
+            assert_never(intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +71,11 @@ class Incoming:
     push: PushConfig | None = None
     level: Level = Level.EDIT
     context: ContextKey | None = None
+
+    @property
+    def required_level(self) -> Level:
+        """What its sender must be allowed to do. A push config makes the server send requests: that takes `EDIT`."""
+        return Level.EDIT if self.changes or self.push else level_of(self.message.intent)
 
     @property
     def message_key(self) -> str:

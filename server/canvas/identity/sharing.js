@@ -14,11 +14,11 @@ const DAY = 86_400;
 const ENDS = [[TEXT.inHour, 3_600], [TEXT.inDay, DAY], [TEXT.inWeek, 7 * DAY], [TEXT.in30Days, 30 * DAY], [TEXT.never, 0]];
 const USUAL = 7 * DAY;
 /** @type {[string, string][]} */
-const LEVELS = [["read", TEXT.read], ["edit", TEXT.edit]];
+const LEVELS = [["read", TEXT.read], ["comment", TEXT.mayComment], ["edit", TEXT.edit]];
 /** Who approves a call has a name. @type {[string, string][]} */
 const LEVELS_OF_USERS = [...LEVELS, ["approve", TEXT.editAndApprove]];
 
-/** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
+/** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"comment"|"edit"|"approve", expires?: string, url?: string}} Share */
 
 /** @param {App} app @param {string} contextId @param {string} title */
 export function openSharing(app, contextId, title) {

@@ -374,7 +374,7 @@ function selectionMoved({ selection, version }, artifact, changes) {
 
 /** Whether the user may change what is open. @param {State} state */
 export function mayEdit({ server, shared }) {
-  return server?.canvas !== false && shared?.level !== "read";
+  return server?.canvas !== false && !["read", "comment"].includes(shared?.level ?? "");
 }
 
 /** Whether somebody is here by a link, and has no name. @param {State} state */

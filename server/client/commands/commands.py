@@ -84,9 +84,9 @@ def command_forms() -> dict[str, CommandForm]:
             option("--link", is_flag=True, help="create a link for anyone who has it, and print it"),
             option(
                 "--level",
-                type=click.Choice(["read", "edit", "approve"]),
+                type=click.Choice(["read", "comment", "edit", "approve"]),
                 default="read",
-                help="what they may do: read (default), also edit, or also approve tool calls",
+                help="what they may do: read (default), also comment, also edit, or also approve tool calls",
             ),
             option(
                 "--expires",

@@ -19,7 +19,12 @@ from a2a_canvas.server.client.screen.display import local_time
 from a2a_canvas.server.wire import CANVAS
 
 SHARE_COLUMNS = ("share", "with", "level", "made", "until")
-_MAY = {"read": "read", "edit": "read and edit", "approve": "read, edit and approve calls in"}
+_MAY = {
+    "read": "read",
+    "comment": "read and comment on",
+    "edit": "read and edit",
+    "approve": "read, edit and approve calls in",
+}
 
 
 async def share(

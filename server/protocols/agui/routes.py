@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.metrics import Metrics
@@ -124,7 +124,7 @@ class _RunEndpoint:
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         await round_robin().next_slice()
         caller = caller_of(request)
-        await self._runtime.contexts.check_link(caller, Level.EDIT)
+        await self._runtime.contexts.check_link(caller)
         raw, content_type = await request.body(), request.headers.get("content-type")
         parse = partial(_parse, raw, content_type, self._agui)
         parsed = await self._agui.parsing.run(caller.account, len(raw), parse)

@@ -35,7 +35,7 @@ def _user_name(name: str) -> str:
 class _ShareForm(OperationForm):
     user: Annotated[str, Field(min_length=1, max_length=MAX_USER), AfterValidator(_user_name)] | None = None
     link: bool = False
-    level: Literal["read", "edit", "approve"] = "read"
+    level: Literal["read", "comment", "edit", "approve"] = "read"
     expires: Any = None
 
 

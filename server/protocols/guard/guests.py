@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias
 
-from a2a_canvas.server.accounts.access import Caller, Level
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.accounts.errors import ReadOnly
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
@@ -30,7 +30,7 @@ async def refuse_readers(contexts: Contexts, caller: Caller) -> Refusal | None:
     """Refuse messages of a caller whose link is read-only."""
     with suppress(Unavailable):  # the operation reports that itself
         try:
-            await contexts.check_link(caller, Level.EDIT)
+            await contexts.check_link(caller)
         except ReadOnly as error:
             return Refusal(PermissionDeniedError, str(error))
     return None

@@ -229,17 +229,18 @@ class Runtime:
 
     async def _open(self, incoming: Incoming, caller: Caller) -> Context | None:
         """The context that a message is sent to; None for a new one without an id."""
+        level = incoming.required_level
         if incoming.task_id:
             if not isinstance(incoming.message.intent, Converse) and not incoming.changes:
                 raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
-            context = await self.contexts.open_task(caller, incoming.task_id, Level.EDIT)
+            context = await self.contexts.open_task(caller, incoming.task_id, level)
             if incoming.context_id and incoming.context_id != public_id(context.key):
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
             return context
         if caller.link and not incoming.context_id:
             raise ReadOnly(OUTSIDE_LINK)
         try:
-            return await self.contexts.open(caller, incoming.context_id, Level.EDIT) if incoming.context_id else None
+            return await self.contexts.open(caller, incoming.context_id, level) if incoming.context_id else None
         except ContextNotFound:
             raise ReadOnly(OUTSIDE_LINK) from None
 

@@ -66,9 +66,9 @@ async def test_a_context_is_opened_with_what_its_caller_may_do(world: World, cal
 
 @pytest.mark.parametrize("caller", [BOB, GUEST])
 async def test_nothing_is_opened_for_more_than_its_caller_may_do(world: World, caller: Caller) -> None:
-    with pytest.raises(ReadOnly):
+    with pytest.raises(ReadOnly, match="only its owner may"):
         await world.contexts.open(caller, "notes", Level.OWN)
-    with pytest.raises(ReadOnly):
+    with pytest.raises(ReadOnly, match="it needs the level 'approve'"):
         await world.contexts.open_task(caller, TASK, Level.APPROVE)
 
 
@@ -94,10 +94,12 @@ async def test_a_link_opens_its_own_context_alone(world: World) -> None:
 
 
 async def test_a_link_is_checked_before_anything_is_named(world: World) -> None:
-    await world.contexts.check_link(GUEST, Level.EDIT)
-    await world.contexts.check_link(BOB, Level.OWN)
-    with pytest.raises(ReadOnly):
-        await world.contexts.check_link(GUEST, Level.APPROVE)
+    await world.contexts.check_link(GUEST)
+    await world.contexts.check_link(BOB)
+    reader = Caller(link="link to read")
+    await world.shares.add(Share(reader.link, KEY, "ann", Level.READ, world.clock(), token_hash="another hash"))
+    with pytest.raises(ReadOnly, match="comments and suggestions need the level 'comment', messages 'edit'"):
+        await world.contexts.check_link(reader)
 
 
 @pytest.mark.parametrize(

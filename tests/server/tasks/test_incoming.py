@@ -6,8 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from a2a_canvas.server.accounts.access import Caller, Level
+from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, Decide, Reply
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW, Incoming, RecentMessages
+from a2a_canvas.server.agent.intent import Converse, Put, SelectionEdit, Upload, VersionStep
+from a2a_canvas.server.agent.operation_forms import SelectionRequest
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW, Incoming, RecentMessages, level_of
+from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, text_part
 from tests.fakes import Clock, said
@@ -151,3 +157,36 @@ def test_the_size_counts_parts_metadata_and_changes_in_bytes_of_utf_8() -> None:
     message = UserMessage("m-1", (text_part("é"), FilePart(content=b"xyz")), {"k": "é"})
     changes = (("a", ReplaceParts((text_part("éé"),))), ("b", Undo()))
     assert Incoming(message, changes=changes).size == 2 + 3 + len('{"k": "é"}'.encode()) + 4
+
+
+COMMENT_OPERATIONS = (
+    Annotate("doc", SelectionRequest(0, 1), "Why?", None, None),
+    Annotate("doc", SelectionRequest(0, 1), "", "x", None),
+    Reply("doc", "n-1", "Because."),
+    Decide("doc", "n-1", "withdraw"),
+)
+EDIT_OPERATIONS = (
+    Decide("doc", "n-1", "resolve"),
+    Decide("doc", "n-1", "accept"),
+    Decide("doc", "n-1", "reject"),
+    AcceptAll("doc", None),
+    SelectionEdit("doc", SelectionRequest(0, 1), "replace", "shorter", None),
+    VersionStep("doc", Undo()),
+    Put("doc", "x", None),
+    Upload("doc", (), None),
+    Converse(),
+)
+
+
+def test_annotations_need_the_level_comment_and_everything_else_needs_edit() -> None:
+    assert {level_of(each) for each in COMMENT_OPERATIONS} == {Level.COMMENT}
+    assert {level_of(each) for each in EDIT_OPERATIONS} == {Level.EDIT}
+
+
+def test_changes_and_push_configs_need_the_level_edit_whatever_they_come_with() -> None:
+    reply = {"op": "reply", "artifactId": "doc", "annotationId": "n-1"}
+    sent = Incoming(UserMessage("m", (text_part("Because."),), {CANVAS: reply}))
+    assert sent.required_level is Level.COMMENT
+    assert replace(sent, changes=(("doc", Undo()),)).required_level is Level.EDIT
+    push = PushConfig(ConfigKey("", "", ""), Caller("bob"), "1.0", "https://example.com", "example.com:443")
+    assert replace(sent, push=push).required_level is Level.EDIT

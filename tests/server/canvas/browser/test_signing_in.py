@@ -200,10 +200,11 @@ async def shared_link(visit: OpenPage, about: str, level: str) -> str:
     return await dialog.get_by_label("Link", exact=True).input_value()
 
 
-async def test_whoever_opens_a_link_to_read_sees_it_and_changes_nothing(
-    visit: OpenPage, open_window: Opener, guarded: Served
+@pytest.mark.parametrize("level", ["read", "comment"])
+async def test_whoever_opens_a_link_to_read_or_comment_sees_it_and_changes_no_text(
+    visit: OpenPage, open_window: Opener, guarded: Served, level: str
 ) -> None:
-    link = await shared_link(visit, "plum", "read")
+    link = await shared_link(visit, "plum", level)
     guest = await open_window("", link)
     guest.expects("request: |status of 40[13]")
     page = guest.page
