@@ -12,6 +12,7 @@ from tests.docs.pages import ADDRESS, blocks, page, section
 
 PAGE = page("ag-ui")
 ASK = {"id": "q", "role": "user", "content": "Ask me my name"}
+WRITE = {"id": "w", "role": "user", "content": "Write an outline about tide pools"}
 
 
 def post_run(address: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -24,7 +25,8 @@ def test_every_request_in_json_is_a_run(address: str) -> None:
     asked = post_run(address, {"threadId": "pools", "runId": "run-0", "messages": [ASK]})[-1]
     [interrupt] = asked["outcome"]["interrupts"]
     requests = [block for block in blocks(PAGE, "json") if re.search('"(threadId|thread_id)"', block)]
-    assert len(requests) == 2
+    assert len(requests) == 3
+    post_run(address, {"threadId": "reef", "runId": "run-1", "messages": [WRITE]})
     for request in reversed(requests):
         run = post_run(address, json.loads(request.replace("TASK_ID", interrupt["id"])))
         assert run[-1]["outcome"] == {"type": "success"}
@@ -35,8 +37,7 @@ def test_the_state_has_the_fields_shown(address: str) -> None:
         json.loads(blocks(section(PAGE, heading), "json")[at])
         for heading, at in (("The state", 0), ("Legacy requests", 1))
     )
-    write = {"id": "w", "role": "user", "content": "Write an outline about tide pools"}
-    post_run(address, {"threadId": "state", "runId": "r", "messages": [write]})
+    post_run(address, {"threadId": "state", "runId": "r", "messages": [WRITE]})
     [begun] = [
         event["snapshot"]
         for event in post_run(address, {"thread_id": "state", "message": "Hello"})

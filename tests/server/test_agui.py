@@ -223,6 +223,40 @@ async def test_put_with_merge_keeps_both_changes_or_says_where_they_touch(thread
     assert refused.of("rejected") == [{"artifactId": "doc", "artifactVersion": 3, "conflicts": [place]}]
 
 
+async def test_comments_and_suggestions_are_runs_whose_changes_are_custom_events(thread: Thread) -> None:
+    await made(thread, "one two")
+    asked = len(thread.served.model.requests)
+    place = {"start": 0, "end": 3, "text": "one"}
+    body = thread.body("Why one?", forwardedProps=operation("annotate", selection=place))
+    comment = await thread.ran(body)
+    [changed] = comment.of("annotations")
+    [annotation] = changed["annotations"]
+    assert (changed["artifactId"], changed["removed"]) == ("doc", [])
+    assert (annotation["kind"], annotation["state"], annotation["thread"][0]["text"]) == ("comment", "open", "Why one?")
+    assert comment.of("operation_result") == [{"artifactId": "doc", "annotationIds": [annotation["annotationId"]]}]
+    assert comment.kinds[-4:] == ["completed", "stream_end", "operation_result", "RUN_FINISHED"]
+    again = await thread.ran(body)
+    assert again.of("operation_result") == comment.of("operation_result")
+
+    suggested = await thread.run("Shorter", forwardedProps=operation("annotate", selection=place, replacement="1"))
+    [id_] = suggested.of("operation_result")[0]["annotationIds"]
+    accepted = await thread.run("yes", forwardedProps=operation("accept", annotationId=id_))
+    assert (accepted.text("doc"), accepted.outcome) == ("1 two", "success")
+    result = {"artifactId": "doc", "artifactVersion": 2, "accepted": [id_], "stale": [], "conflicts": []}
+    assert accepted.of("operation_result") == [result]
+    [changed] = accepted.of("annotations")
+    assert [(each["annotationId"], each["state"]) for each in changed["annotations"]] == [(id_, "accepted")]
+    assert shown(accepted, "doc") == await thread.artifact("doc")
+
+    withdrawn = await thread.run("x", forwardedProps=operation("withdraw", annotationId=annotation["annotationId"]))
+    assert withdrawn.of("annotations") == [
+        {"artifactId": "doc", "annotations": [], "removed": [annotation["annotationId"]]}
+    ]
+    late = await thread.run("yes", forwardedProps=operation("accept", annotationId=id_))
+    assert (late.outcome, len(late.of("annotations"))) == ("rejected", 0)
+    assert len(thread.served.model.requests) == asked
+
+
 async def test_put_undo_and_redo_are_runs_that_end_at_once(thread: Thread) -> None:
     await made(thread, "one")
     put = await thread.run("mine", forwardedProps=operation("put", text="two", baseVersion=1))

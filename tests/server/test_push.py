@@ -291,6 +291,28 @@ async def test_the_notifications_of_a_task_that_is_there_go_on_after_its_answer(
     assert updates(await receiver.until_state("TASK_STATE_COMPLETED"))[0] == "TASK_STATE_WORKING"
 
 
+async def test_an_annotation_is_reported_for_the_task_that_made_it_alone(served: Served, receiver: Receiver) -> None:
+    served.gate.open()
+    context = str(uuid4())
+    for text in ("write report", "ask"):
+        request = with_config(text, receiver)
+        request.message.context_id = context
+        waiting = await sent(served, ("JSONRPC", "1.0"), request)
+    async with receiving() as of_annotation:
+        request = with_config("Is that so?", of_annotation)
+        request.message.context_id = context
+        operation = {"op": "annotate", "artifactId": "report", "selection": {"lineStart": 1}}
+        request.message.metadata.update({"urn:a2a-canvas:canvas:v1": operation})
+        annotation = await sent(served, ("JSONRPC", "1.0"), request)
+        own = await of_annotation.until_state("TASK_STATE_COMPLETED")
+    assert {each.json["statusUpdate"]["taskId"] for each in own} == {annotation.id}
+    assert own[-1].json["statusUpdate"]["status"]["message"]["parts"] == [{"text": "Added comment 1."}]
+    answer = asking("blue", context=context, task=waiting.id)
+    await sent(served, ("JSONRPC", "1.0"), answer)
+    got = await receiver.until(lambda got: sum(state_of(each) == "TASK_STATE_COMPLETED" for each in got) == 2)
+    assert not [each for each in got if annotation.id in each.body.decode() or b"Is that so?" in each.body]
+
+
 async def test_a_signature_says_who_sent_it_and_no_secret_is_logged_or_answered(
     served: Served, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:

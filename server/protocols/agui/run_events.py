@@ -4,9 +4,9 @@ Rule 1: a run begins with RUN_STARTED and the state, and ends with RUN_FINISHED 
         it with an interrupt. Everything that was started is ended first. Only a lost stream ends with RUN_ERROR
         alone, because its task has not ended.
 Rule 2: messages, reasoning and tool calls are AG-UI's own events (messages.py); changes of the state are STATE_DELTA.
-Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, and
-        those of edits (docs/canvas.md). `assistant`, `completed` and `stream_end` are made here, because the
-        journal keeps deltas; `stream_end` is the last of them.
+Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, those
+        of edits (docs/canvas.md), and changes of annotations (docs/annotations.md). `assistant`, `completed` and
+        `stream_end` are made here, because the journal keeps deltas; `stream_end` is the last of them.
         What the agent's function sends to AG-UI clients is passed on (agent_events.py).
 Rule 4: thinking is sent only if it is exposed.
 Rule 5: `assistant` is the whole reply, which cannot be appended to. While the reply grows it is sent again whenever it
@@ -24,11 +24,13 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.endings import approvals_of
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1.projection import turn_ext
+from a2a_canvas.server.protocols.a2a_v1.projection.annotation_json import changes_json
 from a2a_canvas.server.protocols.agui.agent_events import AgentEvents
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
 from a2a_canvas.server.protocols.agui.state import RunState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.edits import EditChunk, EditStarted
 
 UNAVAILABLE = "unavailable"
@@ -107,6 +109,8 @@ class RunProjection:
             yield from self._messages.project(shown)
             yield from _turn_event(shown)
         yield from map(_custom, self._reply.follow(event, behind=behind))
+        if isinstance(event, AnnotationsChanged):
+            yield core.CustomEvent(name="annotations", value=changes_json(event))
         if isinstance(event, ev.StatusChanged):
             yield from self._status(event)
         else:
@@ -134,8 +138,11 @@ class RunProjection:
         yield from self._messages.take_back(state)
         yield _custom(turn_ext.completed_event(text))
         yield _custom(turn_ext.STREAM_END)
+        result = message.metadata.get(CANVAS) if message else None
         match state:
             case ev.State.COMPLETED:
+                if result is not None:
+                    yield core.CustomEvent(name="operation_result", value=result)
                 yield self._finish(core.RunFinishedSuccessOutcome())
             case ev.State.CANCELED:
                 yield self._finish(core.RunFinishedCancelledOutcome())
@@ -146,9 +153,8 @@ class RunProjection:
                 )
                 yield self._finish(core.RunFinishedInterruptOutcome(interrupts=[interrupt]))
             case _:
-                rejection = message.metadata.get(CANVAS) if message else None
-                if rejection is not None:
-                    yield core.CustomEvent(name="rejected", value=rejection)
+                if result is not None:
+                    yield core.CustomEvent(name="rejected", value=result)
                 yield core.RunErrorEvent(message=text or f"The task is {state.value}.", code=state.value)
 
     def _finish(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:

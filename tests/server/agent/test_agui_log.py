@@ -16,6 +16,7 @@ from a2a_canvas.server.agent.agui_log import (
     checked_event,
 )
 from a2a_canvas.server.protocols.a2a_v1.projection import turn_ext
+from a2a_canvas.server.protocols.agui import run_events
 
 CUSTOM = {"type": "CUSTOM", "name": "n", "value": 1}
 SNAPSHOT = {"type": "STATE_SNAPSHOT", "snapshot": {"a": []}}
@@ -103,10 +104,13 @@ def test_no_custom_event_passes_for_one_of_the_server() -> None:
 
 
 def test_all_names_of_the_server_are_known() -> None:
-    tree = ast.parse(Path(turn_ext.__file__).read_text())
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and "turn_event" in ast.unparse(node.func)]
-    named = {call.args[0].value for call in calls if call.args and isinstance(call.args[0], ast.Constant)}
-    assert len(named) > 10
+    trees = [ast.parse(Path(module.__file__).read_text()) for module in (turn_ext, run_events)]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    turn = [call.args for call in calls if "turn_event" in ast.unparse(call.func)]
+    named = {args[0].value for args in turn if args and isinstance(args[0], ast.Constant)}
+    custom = [each.value for call in calls if ast.unparse(call.func) == "core.CustomEvent" for each in call.keywords]
+    named |= {value.value for value in custom if isinstance(value, ast.Constant)}
+    assert {"rejected", "annotations", "thinking"} <= named
     assert named <= OWN_NAMES
 
 
