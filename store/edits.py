@@ -1,7 +1,8 @@
 """The events of an edit while it is being written (docs/canvas.md), as a closed union.
 
-An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one of two ways: `EditCompleted`, which
-the change of the artifact follows at once, or `EditAborted`, which leaves the artifact unchanged.
+An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one of three ways: `EditCompleted`, which
+the change of the artifact follows at once; `EditSuggested`, which the suggestion precedes at once; or `EditAborted`.
+The latter two leave the artifact unchanged.
 
 Invariant: `old[:start] + updated_content + old[end:]` is the new text, whatever the strategy. Under `replace` the
 chunks, joined, are `updated_content`.
@@ -15,6 +16,8 @@ from typing import Literal
 from a2a_canvas.store.text.spans import Unit
 
 Strategy = Literal["replace", "insert_before", "insert_after"]
+EditMode = Literal["apply", "suggest"]
+"""Whether an edit becomes a version or a suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class EditStarted(_EditEventBase):
 
     strategy: Strategy
     version: int
+    mode: EditMode = "apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,15 @@ class EditCompleted(_EditEventBase):
 
 
 @dataclass(frozen=True, slots=True)
+class EditSuggested(_EditEventBase):
+    """The edit is complete, and has become a suggestion; the artifact is unchanged."""
+
+    annotation_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class EditAborted(_EditEventBase):
     """The edit was abandoned; the artifact is unchanged."""
 
 
-EditEvent = EditStarted | EditChunk | EditCompleted | EditAborted
+EditEvent = EditStarted | EditChunk | EditCompleted | EditSuggested | EditAborted

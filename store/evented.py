@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change, EditText
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
 from a2a_canvas.store.models import AppliedChange, Ref
 
 Listen = Callable[[AppliedChange | EditEvent], Awaitable[None]]
@@ -72,7 +72,7 @@ class EventedArtifactStore(StoreWrapper):
             self._known[ref.artifact_id] = self._known[ref.artifact_id][:1]
         return await self._notify(applied) if applied else None
 
-    async def report_edit(self, event: EditStarted | EditChunk | EditAborted) -> None:
+    async def report_edit(self, event: EditStarted | EditChunk | EditSuggested | EditAborted) -> None:
         """Report the progress of an edit. Nothing has been changed yet."""
         await self._listen(event)
 

@@ -1,6 +1,8 @@
-"""What the model reads about changes: why its own was rejected, and how others have changed an artifact."""
+"""How changes are reported: what was saved, why one was rejected, and how others have changed an artifact."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from a2a_canvas.store.errors import ArtifactNotFound, PassageLost, StoreError, VersionConflict
 from a2a_canvas.store.text.spans import Span, difference
@@ -9,6 +11,11 @@ from a2a_canvas.tools.tool import Workspace, to_json
 
 EXCERPT = 600
 """The most characters shown of a passage changed by others, of the old and of the new text each."""
+
+
+def describe_suggestions(numbers: Sequence[int]) -> str:
+    """Suggestions by their numbers: `suggestion 4`, `suggestions 4 and 5`."""
+    return f"{'suggestion' if len(numbers) == 1 else 'suggestions'} {choice(map(str, numbers), 'and')}"
 
 
 async def refusal_of(error: StoreError, workspace: Workspace) -> str:

@@ -41,7 +41,7 @@ OWN_NAMES = frozenset(
         *("tool_use_start", "tool_use_input_delta", "tool_use_input_complete", "tool_result", "tool_execution_error"),
         *("llm_call_completed", "final_message_start", "assistant", "completed", "stream_end", "rejected"),
         *("annotations", "operation_result"),
-        *(f"artifact_partial_update_{phase}" for phase in ("start", "chunk", "complete", "abort")),
+        *(f"artifact_partial_update_{phase}" for phase in ("start", "chunk", "complete", "suggested", "abort")),
     )
 )
 """The names of the server's own CUSTOM events."""

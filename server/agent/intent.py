@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.operation_forms import (
 )
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
-from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.edits import EditMode, Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.store.text.wording import choice, format_value
@@ -35,13 +35,14 @@ from a2a_canvas.store.text.wording import choice, format_value
 
 @dataclass(frozen=True, slots=True)
 class SelectionEdit:
-    """The model rewrites a selection."""
+    """The model rewrites a selection, or suggests how."""
 
     artifact_id: str
     selection: SelectionRequest
     strategy: Strategy
     instruction: str
     base_version: int | None
+    mode: EditMode = "apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,11 @@ class _EditForm(ArtifactOperationForm):
     op: Literal["edit"]
     selection: SelectionForm
     strategy: Strategy = "replace"
+    mode: EditMode = "apply"
 
     def intent(self, parts: Parts) -> SelectionEdit:
         selection, instruction = self.selection.to_request(), require_text(parts)
-        return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version)
+        return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version, self.mode)
 
 
 class _StepForm(ArtifactOperationForm):

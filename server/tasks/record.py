@@ -44,7 +44,17 @@ from a2a_canvas.server.agent.intent import Converse, Intent, Operation
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.changes import AppendParts, apply, compact
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
+from a2a_canvas.store.edits import (
+    EditAborted,
+    EditChunk,
+    EditCompleted,
+    EditEvent,
+    EditMode,
+    EditStarted,
+    EditSuggested,
+    Selection,
+    Strategy,
+)
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author, Content, Parts, text_part
 from a2a_canvas.store.text.rope import Rope
@@ -87,6 +97,7 @@ class OpenEdit:
     strategy: Strategy
     version: int
     text: Rope = field(default_factory=Rope)
+    mode: EditMode = "apply"
 
 
 @dataclass(frozen=True)
@@ -178,6 +189,7 @@ def is_durable(state: State, event: TurnEvent) -> bool:
             | ToolSucceeded()
             | ToolFailed()
             | EditCompleted()
+            | EditSuggested()
             | AnnotationsChanged()
         ):
             return True
@@ -192,7 +204,7 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
             return {}
         case TextAdded():
             return {"reply": record.reply + Rope(event.text)}
-        case EditStarted() | EditChunk() | EditCompleted() | EditAborted():
+        case EditStarted() | EditChunk() | EditCompleted() | EditSuggested() | EditAborted():
             return {"open_edits": _edits(record, event)}
         case ArtifactChanged():
             return {"artifacts": {**record.artifacts, event.artifact_id: _artifact(record, event)}}
@@ -262,12 +274,12 @@ def _edits(record: TaskRecord, event: EditEvent) -> Mapping[str, OpenEdit]:
     match event:
         case EditStarted():
             edits[event.edit_id] = OpenEdit(
-                event.edit_id, event.artifact_id, event.selection, event.strategy, event.version
+                event.edit_id, event.artifact_id, event.selection, event.strategy, event.version, mode=event.mode
             )
         case EditChunk():
             edit = edits[event.edit_id]
             edits[event.edit_id] = replace(edit, text=edit.text + Rope(event.chunk))
-        case EditCompleted() | EditAborted():
+        case EditCompleted() | EditSuggested() | EditAborted():
             edits.pop(event.edit_id, None)  # an edit whose abort was cut off is aborted again
         case _:
             assert_never(event)

@@ -61,6 +61,9 @@ class Writer:
         return "agent" if self.author == "agent" else self.name
 
 
+AGENT = Writer("agent")
+
+
 @dataclass(frozen=True, slots=True)
 class Remark:
     """A comment, or a reply to one."""

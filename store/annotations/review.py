@@ -47,6 +47,7 @@ from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.merge import MergeResult, merge
 from a2a_canvas.store.models import AppliedChange, Ref, Version
 from a2a_canvas.store.text.comparing import run_comparison
+from a2a_canvas.store.text.hunks import Hunk
 from a2a_canvas.store.text.spans import Span, difference, splice
 
 Report = Callable[[AnnotationsChanged], Awaitable[None]]
@@ -126,30 +127,43 @@ class Review:
             RemarkTooLong, TooManyAnnotations, OutsideText, VersionNotFound: nothing was changed.
         """
         steps.check_remark(text)
+        (made,) = await self._add(artifact_id, version, [(span, replacement)], text)
+        return made
+
+    async def suggest(self, artifact_id: str, version: int, changes: Sequence[Hunk]) -> tuple[Annotation, ...]:
+        """Suggest several changes of one version, each for itself. Raises as `annotate`."""
+        return await self._add(artifact_id, version, [(each.span, each.text) for each in changes])
+
+    async def _add(
+        self, artifact_id: str, version: int, passages: Sequence[tuple[Span, str | None]], text: str = ""
+    ) -> tuple[Annotation, ...]:
         content = (await self._store.version(self._ref(artifact_id), version)).content.text
-        if not 0 <= span.start <= span.end <= len(content):
-            raise OutsideText(span.start, span.end, len(content))
-        quote = Quote.from_text(content, span)
+        for span, _ in passages:
+            if not 0 <= span.start <= span.end <= len(content):
+                raise OutsideText(span.start, span.end, len(content))
         async with self._hold(artifact_id) as existing:
-            if sum(each.state == "open" for each in existing) >= MAX_OPEN:
+            if sum(each.state == "open" for each in existing) + len(passages) > MAX_OPEN:
                 raise TooManyAnnotations(artifact_id, MAX_OPEN)
             at = self._now()
-            number = max((each.number for each in existing), default=0) + 1
+            last = max((each.number for each in existing), default=0)
             thread = (Remark(self._writer, at, text),) if text else ()
-            made = Annotation(
-                self._new_id(),
-                artifact_id,
-                number,
-                version,
-                span,
-                quote,
-                self._writer,
-                at,
-                self._task_id,
-                thread,
-                replacement,
+            made = tuple(
+                Annotation(
+                    self._new_id(),
+                    artifact_id,
+                    number,
+                    version,
+                    span,
+                    Quote.from_text(content, span),
+                    self._writer,
+                    at,
+                    self._task_id,
+                    thread,
+                    replacement,
+                )
+                for number, (span, replacement) in enumerate(passages, last + 1)
             )
-            await self._report(AnnotationsChanged(artifact_id, (made,)))
+            await self._report(AnnotationsChanged(artifact_id, made))
         return made
 
     async def reply(self, artifact_id: str, annotation_id: str, text: str) -> Annotation:

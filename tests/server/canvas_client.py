@@ -179,7 +179,7 @@ class Known:
                 self.edits[edit_id] = {"id": edit_id, **fields, "text": ""}
             case {"phase": "chunk", "id": edit_id, "chunk": chunk}:
                 self.edits[edit_id]["text"] += chunk
-            case {"phase": "complete" | "abort", "id": edit_id}:
+            case {"phase": "complete" | "suggested" | "abort", "id": edit_id}:
                 del self.edits[edit_id]
 
     def seen(self) -> Any:

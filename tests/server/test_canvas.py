@@ -725,3 +725,27 @@ async def test_grpc_says_in_its_initial_metadata_what_was_activated(served: Serv
         call = A2AServiceStub(channel).SendStreamingMessage(doc.edit("say 2", "two"), metadata=metadata)
         assert dict(await call.initial_metadata())["a2a-extensions"] == ", ".join(sorted(uris))
         assert ("updatedContent" in str([event async for event in call])) == (CANVAS in uris)
+
+
+# ------------------------------------------------------------------------ suggestions
+
+
+@every_way
+async def test_a_suggested_edit_streams_to_a_suggestion_that_can_be_accepted(served: Served, way: Way) -> None:
+    doc = await made(served, WORDS)
+    stream = await doc.stream(doc.edit("say 2", "two", mode="suggest"), CANVAS, way=way).rest()
+    events = [fields["edit"] for fields in map(canvas_of, stream.seen) if "edit" in fields]
+    assert (events[0]["mode"], events[-1]["phase"]) == ("suggest", "suggested")
+    assert (await doc.read())[0] == 1
+    accepted = await doc.run(doc.operation("accept", annotationId=events[-1]["annotationId"]), way)
+    assert accepted.status.state == COMPLETED
+    assert await doc.read() == (2, WORDS.replace("two", "2"))
+
+
+async def test_a_client_without_extensions_is_told_of_the_suggestion(served: Served) -> None:
+    doc = await made(served, WORDS)
+    task = await doc.run(doc.edit("say 2", "two", mode="suggest"))
+    assert "".join(part.text for part in task.status.message.parts) == (
+        "Suggested a change to line 1 of doc.txt (suggestion 1)."
+    )
+    assert list(task.artifacts) == []

@@ -41,6 +41,7 @@ from a2a_canvas.server.agent.text.markdown_code import inside_fence
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import AppliedChange, Artifact, JsonValue, text_of
 from a2a_canvas.store.text.spans import format_lines
+from a2a_canvas.tools.change_report import describe_suggestions
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.tool import Workspace
 
@@ -181,7 +182,10 @@ def _unchanged_ending(target: EditTarget, name: str, remarks: str) -> Ending:
 
 
 def _edited_ending(applied: AppliedChange, target: EditTarget, name: str, remarks: str) -> Ending:
-    text = f"Edited {name} at {format_lines(target.text, target.span)}: version {applied.version} is saved."
+    where = format_lines(target.text, target.span)
+    text = f"Edited {name} at {where}: version {applied.version} is saved."
+    if applied.suggestions:
+        text = f"Suggested a change to {where} of {name} ({describe_suggestions(applied.suggestions)})."
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text)
 
 

@@ -1,4 +1,4 @@
-"""Runs a task that is an operation: an edit of a selection, a version step, or a user's own edit.
+"""Runs a task that is an operation: an edit of a selection, a version step, a user's own edit, or an annotation.
 
 Rule 1: an operation that the sender can know to be invalid is rejected before a task is created (`check_operation`).
 Rule 2: an operation that a concurrent change made impossible is `rejected`. The message's metadata has the current
@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from a2a_canvas.server.agent.annotation_operations import (
@@ -42,6 +42,7 @@ from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
 from a2a_canvas.store.annotations.review import Report, Review
+from a2a_canvas.store.annotations.suggesting_store import SuggestingStore
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, Redo, Restore, Undo
 from a2a_canvas.store.errors import (
@@ -57,7 +58,7 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import AppliedChange, Artifact, JsonValue, Ref, text_of
+from a2a_canvas.store.models import AppliedChange, Artifact, Author, JsonValue, Ref, text_of
 from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
 from a2a_canvas.tools.tool import Workspace
@@ -89,8 +90,8 @@ class OperationRequest:
         return Ref(self.context_id, self.operation.artifact_id, self.task_id, "user")
 
 
-MakeReview = Callable[[EventedArtifactStore, Report], Review]
-"""The annotations of the context, for the sender of an operation."""
+MakeReview = Callable[[Author, EventedArtifactStore, Report], Review]
+"""The annotations of the context, for the sender of an operation or for the agent."""
 
 
 async def check_operation(
@@ -110,7 +111,9 @@ async def check_operation(
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
     if isinstance(operation, Reply | Decide):
         check_annotation_operation(operation, await annotations.list(context_id, operation.artifact_id))
-    if isinstance(operation, SelectionEdit | Annotate) and (isinstance(operation, Annotate) or not artifact.open):
+    if isinstance(operation, Annotate) or (
+        isinstance(operation, SelectionEdit) and (_suggests(operation) or not artifact.open)
+    ):
         with suppress(PassageLost, VersionPruned):  # the task will be rejected
             await _target(operation, artifact, ref, store)
 
@@ -151,13 +154,18 @@ async def run_operation(
 
     Args:
         instructions: see `edit_prompt.edit_system_prompt`.
-        make_review: needed for operations on annotations.
+        make_review: needed for suggestions, and operations on annotations.
 
     Raises:
         asyncio.CancelledError: the artifact is unchanged; the caller emits the status.
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
-    evented = EventedArtifactStore(store, listener(emit))
+    listen = listener(emit)
+    if _suggests(request.operation):
+        assert make_review
+        evented: EventedArtifactStore = SuggestingStore(store, listen, lambda own: make_review("agent", own, emit))
+    else:
+        evented = EventedArtifactStore(store, listen)
     context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep, instructions)
     ending = await _OperationRun(request, evented, context, new_id, make_review).ending()
     if not is_annotation_operation(request.operation):
@@ -237,15 +245,34 @@ class _OperationRun:
         if isinstance(operation, Annotate):
             artifact = await self.store.get(self.request.ref)
             target = await _target(operation, artifact, self.request.ref, self.store)
-        review = self.make_review(self.store, self.context.emit)
+        review = self.make_review("user", self.store, self.context.emit)
         return await run_annotation_operation(operation, review, target, owner=self.request.owner)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
-        artifact = await get_without_draft(self.request.ref, self.store)
+        read, verb = (_get_closed, "Suggesting a change to") if _suggests(edit) else (get_without_draft, "Editing")
+        artifact = await read(self.request.ref, self.store)
         target = await _target(edit, artifact, self.request.ref, self.store)
-        label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True, of_tool=True)
+        label = AgentMessage(self.new_id(), f"{verb} {artifact.title}…", label=True, of_tool=True)
         await self.context.emit(StatusChanged(State.WORKING, label))
         return await rewrite(edit, artifact, target, self.request.message_id, self.context, self.request.progress)
+
+
+def _suggests(operation: Operation) -> bool:
+    return isinstance(operation, SelectionEdit) and operation.mode == "suggest"
+
+
+async def _get_closed(ref: Ref, store: ArtifactStore) -> Artifact:
+    """The artifact as of its current version, whoever writes it now.
+
+    Raises:
+        ArtifactNotFound, ArtifactBusy: there is none; a task is writing its first version.
+    """
+    artifact = await store.get(ref)
+    if not artifact.open:
+        return artifact
+    if not artifact.version:
+        raise ArtifactBusy(artifact.artifact_id, artifact.changed_by)
+    return replace(artifact, content=(await store.version(ref, artifact.version)).content, open=False)
 
 
 async def _target(edit: SelectionEdit | Annotate, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:

@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import Emit, LlmCallCompleted
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.edits import EditAborted, Selection
+from a2a_canvas.store.edits import EditAborted, EditMode, Selection
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
@@ -28,14 +28,14 @@ class InterruptedTurn:
 
     Attributes:
         round: of the unfinished model call; None if there is none.
-        open_edits: (edit id, artifact id, selection) of the unfinished edits.
+        open_edits: (edit id, artifact id, selection, mode) of the unfinished edits.
         drafts: see `open_drafts`.
     """
 
     task_id: str
     context_id: ContextKey
     round: int | None
-    open_edits: tuple[tuple[str, str, Selection], ...]
+    open_edits: tuple[tuple[str, str, Selection, EditMode], ...]
     drafts: tuple[str, ...]
 
 
@@ -63,7 +63,8 @@ async def roll_back_drafts(
     for ref in refs:
         evented.adopt_draft(ref)
         await evented.discard(ref)
-    for edit_id, artifact_id, selection in interrupted.open_edits:
+    for edit_id, artifact_id, selection, mode in interrupted.open_edits:
         await evented.report_edit(EditAborted(edit_id, artifact_id, selection))
-        with suppress(ArtifactNotFound, ArtifactUnreadable):
-            await evented.resend(Ref(interrupted.context_id, artifact_id, interrupted.task_id))
+        if mode == "apply":  # clients show a suggestion beside the text, and a task that suggests changes no artifact
+            with suppress(ArtifactNotFound, ArtifactUnreadable):
+                await evented.resend(Ref(interrupted.context_id, artifact_id, interrupted.task_id))

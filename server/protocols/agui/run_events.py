@@ -93,7 +93,7 @@ class RunProjection:
             yield from map(_custom, self._reply.send())
         for edit in record.open_edits.values():
             of = (edit.edit_id, edit.artifact_id, edit.selection)
-            yield from _turn_event(EditStarted(*of, edit.strategy, edit.version))
+            yield from _turn_event(EditStarted(*of, edit.strategy, edit.version, edit.mode))
             if edit.text:
                 yield from _turn_event(EditChunk(*of, str(edit.text)))
 

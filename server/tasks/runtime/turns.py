@@ -65,12 +65,12 @@ from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_metrics import TurnMetrics
 from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
-from a2a_canvas.store.annotations.annotation import Writer
+from a2a_canvas.store.annotations.annotation import AGENT, Writer
 from a2a_canvas.store.annotations.annotation_store import RetryingAnnotations
 from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Ref
+from a2a_canvas.store.models import Author, Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.running import HANDED_OVER
@@ -450,12 +450,15 @@ class Turns:
             new_id=self.new_id,
             instructions=self.instructions,
             sleep=self.sleep,
-            make_review=partial(self._make_review, record, user_writer(handle.sender)),
+            make_review=partial(self._make_review, record, handle),
         )
 
-    def _make_review(self, record: TaskRecord, writer: Writer, store: EventedArtifactStore, report: Report) -> Review:
+    def _make_review(
+        self, record: TaskRecord, handle: TurnHandle, author: Author, store: EventedArtifactStore, report: Report
+    ) -> Review:
         annotations = RetryingAnnotations(self.journal.annotations, _pause, partial(self._check, record.task_id, None))
         ids = record.context_id, record.task_id
+        writer = AGENT if author == "agent" else user_writer(handle.sender)
         return Review(store, annotations, report, *ids, writer, self.now, self.new_id)
 
     @property
@@ -625,6 +628,6 @@ def _to_interrupted_turn(record: TaskRecord, drafts: tuple[str, ...]) -> Interru
         task_id=record.task_id,
         context_id=record.context_id,
         round=record.progress.round if record.call_open else None,
-        open_edits=tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values()),
+        open_edits=tuple((e.edit_id, e.artifact_id, e.selection, e.mode) for e in record.open_edits.values()),
         drafts=drafts,
     )

@@ -14,7 +14,7 @@ from a2a_canvas.server.tasks import codec
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord, pruned_content
 from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged, Decision, Quote, Remark, Writer
 from a2a_canvas.store.codec import to_json
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.spans import Span
@@ -68,6 +68,8 @@ EVENTS: list[ev.TurnEvent] = [
     ev.MessageReceived(MESSAGE),
     ev.AguiSent({"type": "STATE_SNAPSHOT", "snapshot": {"a": [None, 1.5]}}, "once", 3),
     EditStarted("e", "doc", SELECTION, "insert_after", 2),
+    EditStarted("e", "doc", SELECTION, "replace", 2, "suggest"),
+    EditSuggested("e", "doc", SELECTION, "n-1"),
     EditChunk("e", "doc", SELECTION, "new"),
     EditCompleted("e", "doc", SELECTION, "new", Selection(3, 4), "replace", 2),
     EditAborted("e", "doc", SELECTION),

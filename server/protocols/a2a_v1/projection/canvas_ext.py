@@ -7,7 +7,16 @@ from typing import Any
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
+from a2a_canvas.store.edits import (
+    EditAborted,
+    EditChunk,
+    EditCompleted,
+    EditEvent,
+    EditMode,
+    EditStarted,
+    EditSuggested,
+    Selection,
+)
 
 
 def edit_metadata(event: EditEvent) -> dict[str, Any]:
@@ -50,6 +59,7 @@ def open_edits(record: TaskRecord) -> list[dict[str, Any]]:
             "unit": edit.selection.unit,
             "strategy": edit.strategy,
             "baseVersion": edit.version,
+            **_mode(edit.mode),
             "text": str(edit.text),
         }
         for edit in record.open_edits.values()
@@ -67,10 +77,16 @@ def _phase(event: EditEvent) -> tuple[str, Mapping[str, Any]]:
             return "chunk", {"chunk": event.chunk, "selection": selection}
         case EditStarted():
             counted = {"unit": event.selection.unit, "baseVersion": event.version}
-            return "start", {"selection": selection, "strategy": event.strategy, **counted}
+            return "start", {"selection": selection, "strategy": event.strategy, **counted, **_mode(event.mode)}
         case EditCompleted():
             written = {"updatedContent": event.updated_content, "written": selection_range(event.written)}
             base = {"strategy": event.strategy, "baseVersion": event.version}
             return "complete", {"selection": selection, **written, **base}
+        case EditSuggested():
+            return "suggested", {"selection": selection, "annotationId": event.annotation_id}
         case EditAborted():
             return "abort", {"selection": selection}
+
+
+def _mode(mode: EditMode) -> Mapping[str, str]:
+    return {"mode": mode} if mode == "suggest" else {}

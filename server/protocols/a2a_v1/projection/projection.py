@@ -35,7 +35,7 @@ from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.ids import public_id
 
 LABEL_INTERVAL = timedelta(seconds=1)
@@ -157,7 +157,9 @@ class TaskProjection:
                 yield self._artifact_update(event, entry)
             case StatusChanged():
                 yield self._status_update(event.state, self._status_message(event.message, entry.at), entry)
-            case EditStarted() | EditChunk() | EditCompleted() | EditAborted() if self._activated.canvas:
+            case EditStarted() | EditChunk() | EditCompleted() | EditSuggested() | EditAborted() if (
+                self._activated.canvas
+            ):
                 yield self._event(entry, canvas=canvas_ext.edit_metadata(event))
             case AnnotationsChanged() if self._activated.canvas:
                 yield self._event(entry, canvas={"annotations": changes_json(event)})

@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
 
@@ -180,7 +180,7 @@ def _result(event: ev.TurnEvent) -> TurnEventJson | None:
             return turn_event("llm_call_completed", round=event.round, stop_reason=event.stop_reason, usage=usage)
         case ev.FinalMessageStarted():
             return turn_event("final_message_start")
-        case EditStarted() | EditChunk() | EditCompleted() | EditAborted():
+        case EditStarted() | EditChunk() | EditCompleted() | EditSuggested() | EditAborted():
             event_type, data = canvas_ext.edit_turn_event(event)
             return turn_event(event_type, **data)
         case _:

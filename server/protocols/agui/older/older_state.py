@@ -21,7 +21,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.turn_ext import RESEND_GROWTH
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
 from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.edits import EditAborted, EditStarted
+from a2a_canvas.store.edits import EditAborted, EditStarted, EditSuggested
 from a2a_canvas.store.models import Content, TextPart, text_of, text_part
 
 PARTIAL_UPDATE = "partial_update"
@@ -93,7 +93,7 @@ class OlderState:
         match event:
             case ArtifactChanged():
                 return ops + self._apply_change(event)
-            case EditStarted() | EditAborted():
+            case EditStarted() | EditSuggested() | EditAborted():
                 return ops + self._edit(event)
             case _:
                 return ops
@@ -108,7 +108,7 @@ class OlderState:
         contents = [content_json(number, content) for number, content in self._contents.items()]
         return {"currentIndex": self._current, "contents": contents}
 
-    def _edit(self, event: EditStarted | EditAborted) -> list[Op]:
+    def _edit(self, event: EditStarted | EditSuggested | EditAborted) -> list[Op]:
         action = PARTIAL_UPDATE if isinstance(event, EditStarted) else None
         if event.artifact_id != self._artifact_id or action == self._action:
             return []

@@ -6,13 +6,26 @@ from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit, LlmCallCompleted, StatusChanged, TurnEvent
 from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.agent.operation_forms import SelectionRequest
+from a2a_canvas.store.annotations.annotation import AGENT, Annotation, AnnotationsChanged, Writer
+from a2a_canvas.store.annotations.annotation_store import InMemoryAnnotations
+from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Strategy
+from a2a_canvas.store.edits import (
+    EditAborted,
+    EditChunk,
+    EditCompleted,
+    EditEvent,
+    EditMode,
+    EditStarted,
+    EditSuggested,
+    Strategy,
+)
+from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Artifact, DataPart, Limits, Ref, Version, text_part
+from a2a_canvas.store.models import Artifact, Author, DataPart, Limits, Ref, Version, text_part
 from a2a_canvas.store.text.spans import Span, difference, splice, to_codepoints
-from tests.fakes import EventRecorder, FakeLLM, Step, ids, no_time
+from tests.fakes import Clock, EventRecorder, FakeLLM, Step, ids, no_time
 
 TEXT = "# Notes\n\nOne.\nTwo.\nThree.\n"
 TWO = Span(14, 18)
@@ -22,9 +35,15 @@ OTHER = Ref("context", "doc", "another-task")
 
 
 def edit(
-    span: Span = TWO, strategy: Strategy = "replace", *, instruction: str = "Louder", base: int | None = 1, **selection
+    span: Span = TWO,
+    strategy: Strategy = "replace",
+    *,
+    instruction: str = "Louder",
+    base: int | None = 1,
+    mode: EditMode = "apply",
+    **selection,
 ) -> SelectionEdit:
-    return SelectionEdit("doc", SelectionRequest(span.start, span.end, **selection), strategy, instruction, base)
+    return SelectionEdit("doc", SelectionRequest(span.start, span.end, **selection), strategy, instruction, base, mode)
 
 
 class OperationHarness:
@@ -43,6 +62,7 @@ class OperationHarness:
     ) -> None:
         self.llm = FakeLLM(calls)
         self.told = EventRecorder()
+        self.annotations = InMemoryAnnotations()
         self.store = store or InMemoryArtifactStore(limits)
         self.text = text
         self._name, self._media_type = name, media_type
@@ -73,10 +93,22 @@ class OperationHarness:
             emit=emit or self.told,
             new_id=self._new_id,
             sleep=self.sleep,
+            make_review=self.make_review,
         )
         assert isinstance(self.told.events[-1], StatusChanged)
         check_edits(self.told.events, self.max_calls)
         return self.told
+
+    def make_review(self, author: Author, store: EventedArtifactStore, report: Report) -> Review:
+        async def write(change: AnnotationsChanged) -> None:
+            await report(change)
+            self.annotations.write("context", "task", change)
+
+        writer = AGENT if author == "agent" else Writer("user", "ann", "ann")
+        return Review(store, self.annotations, write, "context", "task", writer, Clock(), self._new_id)
+
+    async def suggestions(self) -> tuple[Annotation, ...]:
+        return await self.annotations.list("context", "doc")
 
     async def doc(self) -> Artifact:
         return await self.store.get(OTHER)
@@ -93,7 +125,7 @@ class OperationHarness:
 
 
 def edits_of(events: Iterable[TurnEvent]) -> list[EditEvent]:
-    return [event for event in events if isinstance(event, EditStarted | EditChunk | EditCompleted | EditAborted)]
+    return [event for event in events if isinstance(event, EditEvent)]
 
 
 def phases(events: Iterable[TurnEvent]) -> list[str]:
@@ -102,6 +134,8 @@ def phases(events: Iterable[TurnEvent]) -> list[str]:
         EditStarted: "start",
         EditChunk: "chunk",
         EditCompleted: "complete",
+        EditSuggested: "suggested",
+        AnnotationsChanged: "annotations",
         EditAborted: "abort",
         ArtifactChanged: "artifact",
     }
@@ -129,6 +163,10 @@ def check_edits(events: list[TurnEvent], max_calls: int = 3) -> None:
                 changed = events[n + 1]
                 assert isinstance(changed, ArtifactChanged)
                 assert not changed.append
+            case EditSuggested():
+                (made,) = events[n - 1].changed
+                assert made.annotation_id == event.annotation_id
+                assert made.replacement == "".join(open_edits.pop(event.edit_id))
             case EditAborted():
                 del open_edits[event.edit_id]
                 assert event.selection == started[event.edit_id].selection

@@ -324,7 +324,7 @@ class Task:
         """What whoever takes the task up after a crash does."""
         self._dead, self._left = False, 0
         record = self.record = record_of_json(record_to_json(self.record))
-        edits = tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values())
+        edits = tuple((e.edit_id, e.artifact_id, e.selection, e.mode) for e in record.open_edits.values())
         drafts = await open_drafts(self._store, "context", record.task_id)
         open_round = record.progress.round if record.call_open else None
         interrupted = InterruptedTurn(record.task_id, "context", open_round, edits, drafts)

@@ -195,15 +195,26 @@ async def test_a_draft_of_another_task_is_not_this_ones() -> None:
 async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), task="another-task"), EventRecorder()
     here = Selection(0, 2)
-    await roll_back_drafts(cut_off(open_edits=(("e", "doc", here), ("f", "gone", here))), store, told, ())
+    await roll_back_drafts(
+        cut_off(open_edits=(("e", "doc", here, "apply"), ("f", "gone", here, "apply"))), store, told, ()
+    )
     aborted, shown, other = told.events
     assert (aborted, other) == (EditAborted("e", "doc", here), EditAborted("f", "gone", here))
     assert (shown.append, shown.parts[0].text, shown.version, shown.last_chunk) == (False, "Hello", 1, True)
 
 
+async def test_an_open_edit_that_suggests_is_aborted_and_its_artifact_is_not_the_tasks() -> None:
+    store, told = await store_of(replacing("Hello", last_chunk=True), task="another-task"), EventRecorder()
+    here = Selection(0, 2)
+    await roll_back_drafts(cut_off(open_edits=(("e", "doc", here, "suggest"),)), store, told, ())
+    assert told.events == [EditAborted("e", "doc", here)]
+
+
 async def test_what_is_shown_after_an_open_edit_is_what_another_call_of_the_same_task_has_written_since() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), replacing("Bye")), EventRecorder()
-    await roll_back_drafts(cut_off(open_edits=(("e", "doc", Selection(0, 2)),), drafts=("doc",)), store, told, ["doc"])
+    await roll_back_drafts(
+        cut_off(open_edits=(("e", "doc", Selection(0, 2), "apply"),), drafts=("doc",)), store, told, ["doc"]
+    )
     [shown] = told.of(ArtifactChanged)
     assert (shown.parts[0].text, shown.version, shown.last_chunk) == ("Bye", 2, False)
 
@@ -261,7 +272,7 @@ async def test_wherever_an_operation_is_cut_off_it_runs_anew_and_changes_the_art
             continue
         assert cut.documents["doc"] == before
         store = WaitingStore(documents=cut.documents)
-        open_edits = tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values())
+        open_edits = tuple((e.edit_id, e.artifact_id, e.selection, e.mode) for e in record.open_edits.values())
         open_round = record.progress.round if record.call_open else None
         await roll_back_drafts(cut_off(round=open_round, open_edits=open_edits), store, told, tuple(record.artifacts))
         request = OperationRequest(OPERATIONS[operation], "m-1", "task", "context", folded(START, told.events).progress)

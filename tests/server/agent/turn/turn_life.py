@@ -93,7 +93,7 @@ class Life:
             "task",
             "context",
             record.progress.round if record.call_open else None,
-            tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values()),
+            tuple((e.edit_id, e.artifact_id, e.selection, e.mode) for e in record.open_edits.values()),
             await open_drafts(self.store, "context", "task"),
         )
         await roll_back_drafts(interrupted, self.store, self.told, tuple(record.artifacts))

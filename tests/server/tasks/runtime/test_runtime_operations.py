@@ -429,3 +429,41 @@ async def test_a_note_of_this_servers_is_no_message_of_the_user() -> None:
     record = await harness.settled("This one", task=asked.task_id)
     assert unread_messages(record) == ()
     assert spoken(record) == ["Rewrite it", "Which?", "This one", "Fine."]
+
+
+# ------------------------------------------------------------------------ suggestions
+
+SUGGEST = {**EDIT, "mode": "suggest"}
+
+
+async def test_an_edit_that_suggests_changes_no_artifact_and_is_kept_with_its_status() -> None:
+    harness = await Office(LOUDER).ready()
+    entries = await rest(await harness.ask(SUGGEST))
+    assert states(entries) == [State.WORKING, State.COMPLETED]
+    assert phases(entry.event for entry in entries) == ["start", "chunk", "annotations", "suggested"]
+    (made,) = await harness.journal.annotations.list("c", "doc")
+    assert (made.writer.author, made.replacement) == ("agent", "TWO!")
+    assert await harness.text() == TEXT
+
+
+async def test_one_who_joins_finds_that_it_suggests() -> None:
+    hold = Hold()
+    harness = await Office(answer(text("TW"), hold, text("O!"))).ready()
+    following = await harness.ask(SUGGEST)
+    await until(following, EditChunk)
+    late = await harness.runtime.follow(following.snapshot.task_id, ANONYMOUS)
+    [open_edit] = late.snapshot.open_edits.values()
+    assert (open_edit.mode, str(open_edit.text)) == ("suggest", "TW")
+    hold.release.set()
+    await rest(following)
+
+
+async def test_a_canceled_suggestion_is_aborted_and_leaves_nothing() -> None:
+    hold = Hold()
+    harness = await Office(answer(text("TW"), hold)).ready()
+    following = await harness.ask(SUGGEST)
+    await until(following, EditChunk)
+    await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
+    entries = await rest(following)
+    assert phases(entry.event for entry in entries) == ["abort"]
+    assert await harness.journal.annotations.list("c", "doc") == ()

@@ -16,7 +16,15 @@ from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedEx
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.wire import CANVAS, TURN
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
+from a2a_canvas.store.edits import (
+    EditAborted,
+    EditChunk,
+    EditCompleted,
+    EditEvent,
+    EditStarted,
+    EditSuggested,
+    Selection,
+)
 from a2a_canvas.store.models import text_part
 from tests.property_examples import examples
 from tests.server.canvas_client import Known
@@ -52,6 +60,10 @@ PHASES: list[tuple[EditEvent, dict[str, Any]]] = [
             "strategy": "replace",
             "baseVersion": 1,
         },
+    ),
+    (
+        EditSuggested("e", "doc", WHERE, "n-1"),
+        {"phase": "suggested", "artifactId": "doc", "selection": {"start": 4, "end": 7}, "annotationId": "n-1"},
     ),
     (ABORT, {"phase": "abort", "artifactId": "doc", "selection": {"start": 4, "end": 7}}),
 ]
@@ -117,7 +129,18 @@ def test_a_snapshot_says_which_versions_there_are_and_which_edits_are_open() -> 
     }
 
 
-@pytest.mark.parametrize("end", [COMPLETE, ABORT], ids=["complete", "abort"])
+def test_only_an_edit_that_suggests_says_its_mode() -> None:
+    suggesting = records(replace(START, mode="suggest"))[-1]
+    assert canvas_ext.edit_metadata(replace(START, mode="suggest"))["edit"]["mode"] == "suggest"
+    assert canvas_ext.open_edits(suggesting)[0]["mode"] == "suggest"
+    assert "mode" not in canvas_ext.edit_metadata(START)["edit"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [COMPLETE, ABORT, EditSuggested("e", "doc", WHERE, "n-1")],
+    ids=["complete", "abort", "suggested"],
+)
 def test_an_edit_that_has_ended_is_not_open(end: EditEvent) -> None:
     assert canvas_ext.snapshot_metadata(records(START, CHUNK, end)[-1])["openEdits"] == []
 

@@ -14,7 +14,7 @@ from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted
+from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.models import Artifact, Version, text_part
 from tests.property_examples import examples
 from tests.server.protocols.agui.state_history import (
@@ -190,6 +190,13 @@ def test_an_edit_of_the_artifact_is_a_partial_update_until_it_is_aborted() -> No
     assert state.apply(EditCompleted("e", "doc", PLACE, "b", PLACE, "replace", 1)) == []
     assert state.apply(start) == []
     assert state.apply(EditAborted("e", "doc", PLACE)) == [{**action, "value": None}]
+
+
+def test_an_edit_that_becomes_a_suggestion_ends_the_partial_update() -> None:
+    state = of("doc", doc=[version(1, "a")])
+    state.apply(EditStarted("e", "doc", PLACE, "replace", 1, "suggest"))
+    ended = state.apply(EditSuggested("e", "doc", PLACE, "n-1"))
+    assert ended == [{"op": "replace", "path": "/artifactAction", "value": None}]
 
 
 def test_a_task_that_is_an_edit_says_so_from_the_beginning() -> None:
