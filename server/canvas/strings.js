@@ -93,6 +93,9 @@ export const TEXT = Object.freeze({
   nothingMatches: "Nothing matches.", nothingSent: "Nothing has been sent in this conversation yet.",
   whenWasSent: "when it was sent", sinceRequest: "since the request", someOf: "{shown} of {all}", blockIndex: "index of the block",
   epochAndGeneration: "epoch and generation", copyAsCurl: "Copy as curl", copyAsPython: "Copy as Python",
+  // document/diagrams/
+  diagram: "Diagram: {kind}", emptyDiagram: "The diagram is empty.", selectDiagram: "Select its source", saveSvg: "Save as SVG",
+  savePng: "Save as PNG", diagramWrong: "This diagram cannot be drawn. {error}",
   // document/files/files.js
   more: "More", dropToAdd: "Drop files to add them as documents", download: "Download", downloadAll: "Download all as a ZIP file",
   addDocuments: "Add documents…",

@@ -1,12 +1,14 @@
 // @ts-check
 /** The ways to show an artifact, behind one interface, so that the pane knows none of them. Libraries are loaded on demand. */
 
-import { h } from "../dom.js";
-import { partOf } from "../loading.js";
+import { h, setText } from "../dom.js";
+import { partOf, singly } from "../loading.js";
 import { TEXT, say } from "../strings.js";
 import { plainName } from "../words.js";
 import { keepInPlace } from "./anchoring.js";
 import { colour } from "./editor/colours.js";
+import { diagramPicture, openDiagramMenu, showDiagrams } from "./diagrams/diagrams.js";
+import { drawDiagram } from "./diagrams/drawing.js";
 import { createHighlighter } from "./highlight.js";
 import { drawFormulas } from "./markdown/formulas.js";
 import { createLinks } from "./markdown/links.js";
@@ -70,7 +72,7 @@ export function createView(mode, options, tell) {
     case "source":
       return sourceView(options, tell);
     case "preview":
-      return Promise.resolve(previewView(options));
+      return Promise.resolve(options.kind.name === "diagram" ? diagramView(options) : previewView(options));
     case "parts":
       return Promise.resolve(partsView(options));
   }
@@ -85,7 +87,12 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   let marks = { selection: null, writing: [] };
   const links = createLinks(documents, () => (markdown.renderAll(), markdown.element));
   const refresh = () => markdown.refresh();
-  const dress = (/** @type {DocumentFragment} */ made) => (links.dress(made), colour(made, refresh), drawFormulas(made, refresh));
+  const dress = (/** @type {DocumentFragment} */ made, /** @type {Element|null} */ old) => {
+    links.dress(made);
+    colour(made, refresh);
+    drawFormulas(made, refresh);
+    showDiagrams(made, old, refresh);
+  };
   const markdown = createMarkdownView({ onRender: remark, dress });
   let shownWith = namesOf(documents.all());
   markdown.element.setAttribute("aria-label", plainName(artifact.name));
@@ -93,7 +100,8 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   markdown.element.toggleAttribute("data-read-only", !onTick);
   markdown.element.addEventListener("click", ({ target }) => tick(target) || (!isSelecting(markdown.element) && links.follow(target)));
-  markdown.element.addEventListener("click", ({ target }) => selectDrawn(target));
+  markdown.element.addEventListener("click", ({ target }) => openMenuOf(target) || selectDrawn(target));
+  markdown.element.addEventListener("keydown", (event) => /^[ Enter]+$/.test(event.key) && openMenuOf(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === "Enter" && links.follow(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
@@ -110,6 +118,13 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
     found && place !== undefined && onTick?.(found.start + place, markdown.text());
     return box !== null;
   }
+
+  /** @param {EventTarget|null} target */
+  const openMenuOf = (target) => openDiagramMenu(target, fileStem(artifact.name), () => {
+    const range = document.createRange();
+    range.selectNode(/** @type {Node} */ (target));
+    onSelect(passageOf(markdown, range));
+  });
 
   /** What was rendered again has lost its marks. */
   function remark() {
@@ -169,6 +184,46 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput },
       editor.update(next);
     },
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
+  };
+}
+
+/**
+ * A diagram that is a document. While it grows, what can be drawn of it is seen, and otherwise the last picture.
+ * @param {ViewOptions} options
+ * @returns {View}
+ */
+function diagramView({ artifact, text }) {
+  const note = h("p", { class: "muted", role: "status" });
+  const label = say(TEXT.previewOf, { name: plainName(artifact.name) });
+  const element = h("div", { class: "document-scroller document-preview", tabIndex: 0, role: "region", "aria-label": label }, note);
+  const openMenuOf = (/** @type {Event} */ { target }) => openDiagramMenu(target, fileStem(artifact.name), null);
+  element.addEventListener("click", openMenuOf);
+  element.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => /^[ Enter]+$/.test(event.key) && openMenuOf(event) && event.preventDefault());
+  let [wanted, isOpen, ended] = [text, artifact.open, false];
+  const draw = singly(async () => {
+    for (let shown; shown !== wanted && !ended; ) {
+      shown = wanted;
+      show(shown, await drawDiagram(shown));
+      isOpen && (await new Promise((resolve) => setTimeout(resolve, GROWING_MS)));
+    }
+  });
+  draw();
+
+  /** @param {string} source @param {import("./diagrams/drawing.js").Drawing} drawing */
+  function show(source, drawing) {
+    const error = "error" in drawing && !isOpen && source === wanted ? say(TEXT.diagramWrong, drawing) : "";
+    setText(note, error);
+    "error" in drawing || element.replaceChildren(note, diagramPicture(drawing, source));
+  }
+
+  return {
+    ...still(element, (next, { open }) => {
+      const [isSame, isOver] = [next === wanted, isOpen && !open];
+      [wanted, isOpen] = [next, open];
+      // What could not be drawn is said at the end.
+      isOver ? draw().then(draw) : isSame || draw();
+    }),
+    destroy: () => (ended = true),
   };
 }
 
@@ -275,3 +330,6 @@ function within(rect, scroller) {
   const bottom = rect && Math.min(rect.bottom, frame.bottom);
   return rect && top !== null && bottom !== null && top < bottom ? new DOMRect(rect.left, top, rect.width, bottom - top) : null;
 }
+
+/** @param {string} name */
+const fileStem = (name) => plainName(name).replace(/\.\w+$/, "") || "diagram";

@@ -7,7 +7,7 @@ import { languageOf } from "../editor/language.js";
 
 /**
  * @typedef {object} Kind
- * @property {"markdown"|"html"|"svg"|"text"|"code"|"parts"} name
+ * @property {"markdown"|"html"|"svg"|"diagram"|"text"|"code"|"parts"} name
  * @property {string} language
  * @property {readonly {mode: Mode, label: string}[]} modes  the first one is shown unless the user chooses another
  */
@@ -26,6 +26,10 @@ const MODES = {
     { mode: "preview", label: "Preview" },
     { mode: "source", label: "Source" },
   ],
+  diagram: [
+    { mode: "preview", label: "Preview" },
+    { mode: "source", label: "Edit" },
+  ],
   text: [{ mode: "source", label: "Edit" }],
   code: [{ mode: "source", label: "Edit" }],
   parts: [{ mode: "parts", label: "Content" }],
@@ -40,7 +44,9 @@ export function kindOf({ name, mediaType, text }) {
     return { name: "parts", language: "", modes: MODES.parts };
   }
   const language = languageOf(name, mediaType);
-  const kind = /\bsvg\b/.test(mediaType) || /\.svg$/i.test(name) ? "svg" : nameOf(language, name, mediaType);
+  const isDiagram = /\bmermaid\b/.test(mediaType) || /\.(mmd|mermaid)$/i.test(name);
+  const isSvg = /\bsvg\b/.test(mediaType) || /\.svg$/i.test(name);
+  const kind = isDiagram ? "diagram" : isSvg ? "svg" : nameOf(language, name, mediaType);
   return { name: kind, language: kind === "markdown" ? "markdown" : language, modes: MODES[kind] };
 }
 
@@ -64,6 +70,6 @@ function nameOf(language, name, mediaType) {
 /** A name for the file that it is saved as. @param {{name: string}} artifact @param {Kind} kind */
 export function fileName({ name }, kind) {
   const clean = name.replace(/[\\/:*?"<>|\u0000-\u001f]/g, "-") || "document";
-  const ending = { markdown: ".md", html: ".html", svg: ".svg" }[/** @type {string} */ (kind.name)] ?? ".txt";
+  const ending = { markdown: ".md", html: ".html", svg: ".svg", diagram: ".mmd" }[/** @type {string} */ (kind.name)] ?? ".txt";
   return /\.\w+$/.test(clean) ? clean : clean + ending;
 }

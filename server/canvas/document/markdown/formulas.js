@@ -12,6 +12,8 @@ const OPTIONS = { output: "html", trust: false, strict: false, throwOnError: tru
 const KEPT = 1000;
 
 const katexPart = partOf(loadKatex, { early: false });
+/** Who waits for it. @type {WeakSet<() => void>} */
+const waiting = new WeakSet();
 /** Drawn formulas by their kind and TeX; an error in their place. @type {Map<string, Element|string>} */
 const drawn = new Map();
 
@@ -31,7 +33,8 @@ export function drawFormulas(made, loaded) {
   const formulas = made.querySelectorAll(".document-math, .document-formula");
   const katex = katexPart.now();
   if (formulas.length > 0 && !katex) {
-    katexPart.get(() => {}).then(loaded);
+    waiting.has(loaded) || katexPart.get(() => {}).then(loaded);
+    waiting.add(loaded);
     return;
   }
   for (const formula of formulas) {

@@ -57,7 +57,7 @@ const HEIGHT = { character: 0.3, block: 34 };
 /**
  * @param {object} [options]
  * @param {() => void} [options.onRender]  called when blocks were rendered without an update
- * @param {(made: DocumentFragment) => void} [options.dress]  gives what was sanitized its links, pictures, colours and formulas; its visible text stays
+ * @param {(made: DocumentFragment, old: Element|null) => void} [options.dress]  gives what was sanitized its links, pictures, colours, formulas and diagrams; its visible text stays
  * @returns {MarkdownView}
  */
 export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {}) {
@@ -89,8 +89,8 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
       chunks.forEach(render);
     },
     refresh() {
-      for (const item of items.filter(({ element }) => element.querySelector("[data-to], code[data-language], .document-math, .document-formula"))) {
-        item.rendered && morphChildren(item.element, toFragment(item.rendered.html));
+      for (const item of items.filter(({ element }) => element.querySelector("[data-to], [data-language], .document-diagram, .document-math, .document-formula"))) {
+        item.rendered && morphChildren(item.element, toFragment(item.rendered.html, item.element));
       }
       onRender();
     },
@@ -100,10 +100,10 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
     },
   };
 
-  /** @param {string} html */
-  function toFragment(html) {
+  /** @param {string} html @param {Element|null} old  what is shown in its place, if it is one block */
+  function toFragment(html, old) {
     const fragment = sanitize(html);
-    dress(fragment);
+    dress(fragment, old);
     return fragment;
   }
 
@@ -246,7 +246,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
     }
     const first = items.indexOf(chunk.items[0]);
     const rendered = waiting.map((item) => renderedAt(first + chunk.items.indexOf(item)));
-    const holders = toFragment(rendered.map(({ html }) => `<div>${html}</div>`).join("")).children;
+    const holders = toFragment(rendered.map(({ html }) => `<div>${html}</div>`).join(""), null).children;
     [...holders].forEach((holder, at) => {
       waiting[at].element.replaceChildren(...holder.childNodes);
       settle(waiting[at], rendered[at]);
@@ -257,7 +257,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
   function renderItem(item, index) {
     const rendered = renderedAt(index);
     if (item.rendered?.html !== rendered.html) {
-      morphChildren(item.element, toFragment(rendered.html));
+      morphChildren(item.element, toFragment(rendered.html, item.element));
     }
     settle(item, rendered);
   }

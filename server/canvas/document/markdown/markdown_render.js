@@ -117,10 +117,17 @@ function createWriter(source, definitions) {
     const { pieces, start, end } = token.meta;
     const language = token.info?.trim().split(/\s+/)[0] ?? "";
     const shown = token.content.replace(/\n$/, "");
-    html.push(`<pre><code${language === "" ? "" : ` data-language="${escapeHtml(language)}"`}>`);
+    const named = language === "" ? "" : ` data-language="${escapeHtml(language)}"`;
+    html.push(`<pre><code${named}${/^mermaid$/i.test(language) && isClosed(token) ? " data-complete" : ""}>`);
     textOf(shown, pieces, 0);
     html.push("</code></pre>");
     mark(start, sourceOffset(pieces, 0), sourceOffset(pieces, shown.length, true), end);
+  }
+
+  /** Whether the last line of a fence is there, which closes it. @param {Token} token */
+  function isClosed({ markup, meta: { end } }) {
+    const last = source.slice(0, original(end)).split(/\r\n?|\n/).at(-1) ?? "";
+    return last.replace(/^[ \t>]+/, "").startsWith(markup) && last.trimEnd().endsWith(markup);
   }
 
   /** @param {Token} token */

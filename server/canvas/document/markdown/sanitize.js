@@ -15,7 +15,7 @@ const CONFIG = {
     ..."a b blockquote br code del details div em h1 h2 h3 h4 h5 h6 hr i img kbd li ol p pre s span strong sub summary sup".split(" "),
     ..."table tbody td tfoot th thead tr ul #text".split(" "),
   ],
-  ALLOWED_ATTR: "align alt aria-checked aria-label class data-language data-note href open role src start tabindex title".split(" "),
+  ALLOWED_ATTR: "align alt aria-checked aria-label class data-complete data-language data-note href open role src start tabindex title".split(" "),
   ALLOW_ARIA_ATTR: false,
   ALLOW_DATA_ATTR: false,
   ALLOW_UNKNOWN_PROTOCOLS: false,

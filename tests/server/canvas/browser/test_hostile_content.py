@@ -19,7 +19,7 @@ import httpx
 import pytest
 import pytest_asyncio
 import yaml
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from tests.server.app_server import Served, envelope
 from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage, opened
@@ -54,7 +54,9 @@ SUSPECTS = r"""
     if (["object", "embed", "base", "frame", "marquee", "audio", "video", "math"].includes(tag)) found.push(tag);
     if (place && ["script", "link", "meta", "style", "template", "title"].includes(tag)) found.push(`${tag} in a pane`);
     if (tag === "script" && !element.src.startsWith(location.origin)) found.push("script");
-    if (tag === "iframe" && (element.getAttribute("sandbox") !== "" || element.src)) found.push("iframe");
+    // Nothing runs in it, whatever it may reach: it may not have scripts.
+    const isStill = ["", "allow-same-origin"].includes(element.getAttribute("sandbox"));
+    if (tag === "iframe" && (!isStill || element.src)) found.push("iframe");
     for (const { name, value } of element.attributes) {
       const address = value.replace(/[\s\u0000-\u001f]/g, "").toLowerCase();
       if (name.startsWith("on")) found.push(`${tag} ${name}`);
@@ -315,3 +317,72 @@ async def test_a_hostile_server_does_nothing_and_its_words_are_shown(
     await clean(asking_window)
     shown = seen(await view.locator("#developer-agent-card").inner_text())
     assert seen(json.dumps(payload, ensure_ascii=False)) in shown
+
+
+DIAGRAMS = [
+    'flowchart LR\n  a["SAID"] --> b',
+    "sequenceDiagram\n  A->>B: SAID",
+    'pie title SAID\n  "SAID" : 1',
+    'classDiagram\n  class A\n  note for A "SAID"',
+]
+OWN = [
+    'flowchart LR\n  a --> b\n  click a "javascript:ran()"\n  click b href "https://evil.example/" "SAID"',
+    "flowchart LR\n  a --> b\n  click a call ran()\n  click b ran",
+    "flowchart LR\n  a --> b\n  style a fill:url(https://evil.example/f),background-image:url(//evil.example/b.png)",
+    "flowchart LR\n  a --> b\n  classDef c cursor:url(//evil.example/c),fill:\\75rl(//evil.example/d);\n  class a c",
+    'flowchart LR\n  a@{ img: "https://evil.example/i.png", label: "x", w: 60, h: 60 } --> b',
+    'flowchart LR\n  a@{ icon: "fa:user" } --> b[fa:fa-x y]',
+    '%%{init: {"securityLevel": "loose", "htmlLabels": true, "flowchart": {"htmlLabels": true}}}%%\n'
+    "flowchart LR\n  a[\"<img src=x onerror=ran()><iframe srcdoc='<script>parent.ran()</script>'></iframe>\"] --> b",
+    '%%{init: {"themeCSS": "@import url(//evil.example/t.css); * { background: url(//evil.example/t) }"}}%%\n'
+    "flowchart LR\n  a --> b",
+    '%%{init: {"fontFamily": "x; } * { background: url(https://evil.example/u) }"}}%%\nflowchart LR\n  a --> b',
+    '---\nconfig:\n  themeVariables:\n    primaryColor: "url(https://evil.example/v)"\n---\nflowchart LR\n  a --> b',
+    'flowchart LR\n  a["$$\\\\href{javascript:ran()}{x}\\\\includegraphics{https://evil.example/m.png}$$"] --> b',
+]
+"""What Mermaid itself offers: links, calls, styles, pictures, settings and formulas."""
+
+PICTURES = r"""
+async () => Promise.all([...document.querySelectorAll("#document img.document-diagram")].map(async (image) => {
+  const svg = await (await fetch(image.src)).text();
+  const all = [...new DOMParser().parseFromString(svg, "text/html").querySelectorAll("*")];
+  const loads = (text) => /url\((?!["']?#)|@import|javascript:/i.test(text);
+  const tags = all.map(({ localName }) => localName);
+  const attributes = all.flatMap((each) => [...each.attributes]).map(({ name, value }) => [name, value]);
+  return {
+    tags: tags.filter((name) => /^(script|iframe|img|image|a|link|object|embed)$/.test(name)),
+    attributes: attributes.filter(([name, value]) => /^on|^srcdoc|href$/.test(name) || loads(value)),
+    styles: all.filter(({ localName }) => localName === "style").map((style) => style.textContent).filter(loads),
+  };
+}))
+"""
+
+
+@pytest.mark.parametrize("policy", [False, True], ids=["no policy", "policy"])
+@pytest.mark.parametrize("of", ["every payload", "Mermaid itself"])
+async def test_a_diagram_does_nothing_and_its_picture_names_no_address(
+    windows: Windows, served: Served, policy: bool, of: str
+) -> None:
+    """A label with each payload, as one document; without the policy its pictures can be read, too."""
+    served.gate.open()
+    window = await windows("diagrams", policy)
+    page = window.page
+    await page.reload()
+    # The policy says so when DOMPurify reads a label, in a document of its own: the page has none of it.
+    window.expects(r"Executing inline event handler violates|refuses inline \(script-src-attr\)|base-uri")
+    label = [re.sub(r"[\n\r]+", " ", text.replace('"', "#quot;")) for text in PAYLOADS.values()]
+    sources = OWN if of == "Mermaid itself" else [one.replace("SAID", said) for said in label for one in DIAGRAMS[:1]]
+    sources += (
+        [] if of == "Mermaid itself" else [one.replace("SAID", label[at]) for at in range(9) for one in DIAGRAMS[1:]]
+    )
+    text = "\n\n".join(f"~~~~mermaid\n{source}\n~~~~" for source in sources)
+    context = HostileContext(served.http, "diagrams")
+    await context._put("text.md", [{"text": "put"}], text=text)
+    await page.goto(f"{served.url}/#/{quote(context.id, safe='')}/text.md")
+    drawn = page.locator("#document img.document-diagram, #document .document-diagram-wrong")
+    await expect(drawn).to_have_count(len(sources), timeout=60_000)
+    assert await page.locator("#document img.document-diagram").count() > len(sources) / 2
+    await clean(window)
+    if not policy:
+        nothing: dict[str, list[Any]] = {"tags": [], "attributes": [], "styles": []}
+        assert [each for each in await page.evaluate(PICTURES) if each != nothing] == []

@@ -1,1 +1,1 @@
-import{a}from"../../chunks/chunk-JU2VEMVJ.js";export{a as sanitize};
+import{a}from"../../chunks/chunk-XYC6ZPZV.js";export{a as sanitize};

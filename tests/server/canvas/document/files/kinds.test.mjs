@@ -15,6 +15,8 @@ for (const [name, mediaType, kind, language] of [
   ["app.tsx", "", "code", "tsx"],
   ["page.html", "text/html", "html", "html"],
   ["logo.svg", "image/svg+xml", "svg", "xml"],
+  ["plan.mmd", "text/plain", "diagram", ""],
+  ["plan", "text/vnd.mermaid", "diagram", ""],
   ["data.json", "application/json", "code", "json"],
   ["Dockerfile", "", "code", "dockerfile"],
   ["table.csv", "text/csv", "text", ""],

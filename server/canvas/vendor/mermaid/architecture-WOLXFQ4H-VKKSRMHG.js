@@ -1,0 +1,1 @@
+import{a as e,b as r}from"./chunk-HLFUSAWC.js";import"./chunk-U2UIX2RL.js";import"./chunk-V4YQJPFT.js";export{e as ArchitectureModule,r as createArchitectureServices};

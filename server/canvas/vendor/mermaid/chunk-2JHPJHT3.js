@@ -1,0 +1,1 @@
+import{i as o}from"./chunk-NFNN5ICM.js";import{a as m}from"./chunk-VD2JUBMC.js";var g=m((t,e)=>{let n;return e==="sandbox"&&(n=o("#i"+t)),(e==="sandbox"?o(n.nodes()[0].contentDocument.body):o("body")).select(`[id="${t}"]`)},"getDiagramElement");export{g as a};

@@ -1,0 +1,1 @@
+import{_ as s}from"./chunk-LOE6SDP6.js";import{a as n,i as e}from"./chunk-NFNN5ICM.js";import{a as m}from"./chunk-VD2JUBMC.js";var v=m(o=>{let{securityLevel:r}=s(),t=e("body");if(r==="sandbox"){let c=e(`#i${o}`).node()?.contentDocument??n;t=e(c.body)}return t.select(`#${o}`)},"selectSvgElement");export{v as a};

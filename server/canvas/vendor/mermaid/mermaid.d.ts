@@ -1,0 +1,2 @@
+export { default } from "mermaid";
+export function drawIn(stage: Document, policy: object): void;
