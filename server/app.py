@@ -92,6 +92,7 @@ def _routes(components: Components) -> list[BaseRoute]:
             components.bodies.limits,
             engine.metrics,
             engine.runtime.meter,
+            components.pandoc,
         ),
         *agui_routes(_agui(components)),
         rest_route(components.handler, REST_PREFIX),

@@ -43,6 +43,9 @@ URL_VARIABLE = "A2A_CANVAS_URL"
 EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 """The header that activates extensions in A2A 1.0 and the one in 0.3; a 0.3 request may use either."""
 
+EXTENSIONS_OF_FORMATS = {"docx": ".docx", "odt": ".odt", "epub": ".epub", "latex": ".tex"}
+"""The formats into which a server with pandoc converts Markdown, and what the names of their files end in."""
+
 YES = ("yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true")
 """The first word of an answer that approves a call."""
 

@@ -27,7 +27,7 @@ LINES = {
     "server/agent": 13_900,
     "server/client": 3_600,
     "server/commands": 3_000,
-    "server/protocols": 12_400,
+    "server/protocols": 12_900,
     "server/push": 1_470,
     "server/settings": 1_280,
     "server/tasks": 9_400,

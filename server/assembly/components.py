@@ -16,6 +16,8 @@ from a2a_canvas.server.protocols.a2a_v1.card.card_signing import CardKey, load_c
 from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.operations.push_payload import PushPayloads
+from a2a_canvas.server.protocols.artifacts.document_formats import DOCUMENT_FORMATS
+from a2a_canvas.server.protocols.artifacts.pandoc import Pandoc
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -68,6 +70,7 @@ class Components:
     sharing: Sharing
     handler: A2AHandler
     push: PushDelivery
+    pandoc: Pandoc
 
 
 def make_components(engine: Engine) -> Components:
@@ -91,7 +94,8 @@ def make_components(engine: Engine) -> Components:
     )
     secret = partial(backend.secrets.secret, SESSIONS)
     sessions = BrowserSessions(secret, backend.ended_sessions, settings.url, clock.seconds)
-    loaded = _card(engine)
+    pandoc = Pandoc()
+    loaded = _card(engine, pandoc)
     key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(key.sign, keys_url=settings.url + KEYS_PATH) if key else None
     card = CurrentCard(loaded, partial(tools_from, engine.sources), authenticator.security, sign)
@@ -120,6 +124,7 @@ def make_components(engine: Engine) -> Components:
         sharing,
         handler,
         PushDelivery(backend.push, PushPayloads(engine.runtime), PushSender(check), clock.now, engine.metrics),
+        pandoc,
     )
 
 
@@ -130,7 +135,7 @@ def _bodies(engine: Engine) -> Bodies:
     return Bodies(limits, BodyBudget.for_limits(limits), ParsingThread(), refuse)
 
 
-def _card(engine: Engine) -> LoadedCard:
+def _card(engine: Engine, pandoc: Pandoc) -> LoadedCard:
     settings, agent, rehearses = engine.settings, engine.agent, engine.llm.name == REHEARSAL
     return load_card(
         settings.agent_card,
@@ -140,6 +145,7 @@ def _card(engine: Engine) -> LoadedCard:
         name=settings.agent.resolve().name if settings.agent else "",
         quick_actions=QUICK_ACTIONS if rehearses and not (agent and agent.editor) else (),
         edits=engine.runtime.edits,
+        formats=tuple(DOCUMENT_FORMATS) if pandoc.installed else (),
     )
 
 

@@ -194,11 +194,18 @@ export function createClient(base, options = {}) {
     /** @param {string} context @param {string} artifact @param {number} version */
     version: (context, artifact, version) => json(`/${artifactPath(context, artifact)}/versions/${version}`),
 
-    /** A raw artifact, or a context as a zip. @param {string} context @param {string} [artifact] @returns {Promise<File>} */
-    async download(context, artifact) {
-      const { response } = await artifacts(
-        artifact === undefined ? `/${pathOf(context)}?format=zip` : `/${artifactPath(context, artifact)}?raw=1&download=1`,
-      );
+    /**
+     * A raw artifact, an artifact or one of its versions in another format, or a context as a zip.
+     * @param {string} context
+     * @param {string} [artifact]
+     * @param {string} [format]
+     * @param {number|null} [version]
+     * @returns {Promise<File>}
+     */
+    async download(context, artifact, format, version = null) {
+      const path = artifact === undefined ? pathOf(context) : artifactPath(context, artifact);
+      const query = artifact === undefined ? "format=zip" : format ? `format=${format}` : "raw=1&download=1";
+      const { response } = await artifacts(`/${path}${version === null ? "" : `/versions/${version}`}?${query}`);
       return new File([await response.blob()], fileName(response.headers.get("Content-Disposition") ?? ""));
     },
 

@@ -52,6 +52,12 @@ export function rewritesPassages(card) {
   return paramsOf(card).edits !== false;
 }
 
+/** The formats in which the server offers Markdown for download. @param {any} card @returns {string[]} */
+export function formatsOf(card) {
+  const { formats } = paramsOf(card);
+  return Array.isArray(formats) ? formats : [];
+}
+
 /** The params of canvas:v1. @param {any} card @returns {Record<string, any>} */
 function paramsOf(card) {
   const extensions = card?.capabilities?.extensions ?? [];

@@ -17,6 +17,7 @@ from a2a_canvas.server.client.commands.arguments import (
     version_or_nothing,
 )
 from a2a_canvas.server.command_form import CommandForm
+from a2a_canvas.server.wire import EXTENSIONS_OF_FORMATS
 
 STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required")
 _FILE = click.Path()
@@ -221,8 +222,15 @@ def command_forms() -> dict[str, CommandForm]:
             option("--version", type=_NUMBER, metavar="N", help="write this version instead of the current one"),
             option("--follow", is_flag=True, help="write FILE again for every new version, until Ctrl+C"),
             option("--force", is_flag=True, help="overwrite FILE, even if its text is not a version of the artifact"),
+            option(
+                "--format",
+                "form",
+                type=click.Choice([*EXTENSIONS_OF_FORMATS]),
+                metavar="FORMAT",
+                help=f"convert Markdown: {', '.join(EXTENSIONS_OF_FORMATS)}",
+            ),
             more="FILE defaults to the artifact's name.",
-            examples=("pull report", "pull report draft.md --follow"),
+            examples=("pull report", "pull report draft.md --follow", "pull report --format docx"),
         ),
         "undo": _form("edit:undo", _ONLY, _STEP, examples=("undo report", "undo report --step")),
         "redo": _form("edit:redo", _ONLY, _STEP, examples=("redo report",)),

@@ -28,6 +28,7 @@ from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, 
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, UserInterrupt
 from a2a_canvas.server.client.conversation.invocation import Invocation, is_piped
 from a2a_canvas.server.client.screen.display import size_of
+from a2a_canvas.server.wire import EXTENSIONS_OF_FORMATS
 
 INTERVAL = 0.25
 """Seconds between two checks of a followed file."""
@@ -160,13 +161,21 @@ async def pull(
     context: str | None,
     follow: bool,
     force: bool,
+    form: str | None,
 ) -> None:
     """Write an artifact to a file; with `follow`, again at each new version."""
     if follow and version:
         raise CannotBeDone("--follow writes the current version: omit --version")
+    if follow and form:
+        raise CannotBeDone("--follow writes the text itself: omit --format")
     async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
-        pulling = _FileWriter(canvas, id_, Path(file or canvas.file_name(id_)), follow, force)
+        own = PurePath(canvas.file_name(id_))
+        name = own.with_suffix(EXTENSIONS_OF_FORMATS[form]) if form else own
+        pulling = _FileWriter(canvas, id_, Path(file or name), follow, force)
+        if form:
+            await pulling.convert(version or canvas.version(id_), form)
+            return
         if not follow:
             await pulling.pull(version or canvas.version(id_))
             return
@@ -208,6 +217,16 @@ class _FileWriter:
         self.canvas.invocation.say(said)
         self.version = number
         return True
+
+    async def convert(self, number: int, form: str) -> None:
+        """Write a version in another format, from which no file can be put back; so no file is overwritten."""
+        if self.path.exists() and not self.force:
+            raise CannotBeDone(f"{self.path} exists. --force overwrites it")
+        if not number:
+            raise ClientError(f"{self.artifact} is being written and has no version yet")
+        content = await self.canvas.document(self.artifact, form, "versions", str(number))
+        self.path.write_bytes(content)
+        self.canvas.invocation.say(f"{self.path} is version {number} of {self.artifact} ({size_of(len(content))}).")
 
     async def _is_version(self, content: bytes) -> bool:
         versions = (await self.canvas.read(self.artifact, "versions"))["versions"]

@@ -158,6 +158,10 @@ class CanvasSession:
         """The bare content of the artifact or of a version."""
         return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"raw": "1"})
 
+    async def document(self, artifact: str, form: str, *below: str) -> bytes:
+        """The artifact or a version in another format."""
+        return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"format": form})
+
     async def look(self, *, may_begin: bool = False) -> bool:
         """Read the list of artifacts; an unknown context may be the beginning of a known id."""
         try:

@@ -37,6 +37,7 @@ from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.artifacts.annotation_responses import read_annotations
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
+from a2a_canvas.server.protocols.artifacts.conversions import Conversions, parse_format
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name
@@ -48,6 +49,7 @@ from a2a_canvas.server.protocols.artifacts.json_forms import (
     version_json,
     version_summary,
 )
+from a2a_canvas.server.protocols.artifacts.pandoc import Pandoc
 from a2a_canvas.server.protocols.artifacts.paths import (
     AnnotationList,
     ArtifactList,
@@ -128,17 +130,26 @@ def artifact_routes(
     limits: BodyLimits,
     metrics: Metrics | None = None,
     meter: Meter | None = None,
+    pandoc: Pandoc | None = None,
 ) -> list[Route]:
     """`/artifacts` and everything below it. The routes accept every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(contexts, sharing, limits, metrics or Metrics(), meter or Meter())
+    conversions = Conversions(pandoc or Pandoc())
+    endpoint = _ArtifactsEndpoint(contexts, sharing, limits, metrics or Metrics(), meter or Meter(), conversions)
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 class _ArtifactsEndpoint:
     def __init__(
-        self, contexts: Contexts, sharing: Sharing, limits: BodyLimits, metrics: Metrics, meter: Meter
+        self,
+        contexts: Contexts,
+        sharing: Sharing,
+        limits: BodyLimits,
+        metrics: Metrics,
+        meter: Meter,
+        conversions: Conversions,
     ) -> None:
         self._meter = meter
+        self._conversions = conversions
         self._sharing = sharing
         self._contexts = contexts
         self._limits = limits
@@ -190,6 +201,9 @@ class _ArtifactsEndpoint:
             return event_stream(resource.context_id, opening, context.activity(), last, self._metrics)
         await context.check_begun()
         try:
+            if isinstance(resource, CurrentArtifact | ArtifactVersion) and (form := parse_format(request)):
+                content = await _content(context, resource)
+                return await self._conversions.answer(request, content, resource.artifact_id, form)
             return await _read(request, resource, context, prefix)
         except ArtifactNotFound as error:
             raise ResourceError(await _no_such_artifact(context, error.artifact_id)) from None
@@ -307,6 +321,12 @@ async def _version(context: Context, resource: ArtifactVersion | VersionDiff) ->
         text = f"{resource.number!r} is not the number of a version, such as 1; …/versions lists them."
         raise ResourceError(Refusal(VERSION_NOT_FOUND, text))
     return await context.artifacts.version(resource.artifact_id, number)
+
+
+async def _content(context: Context, resource: CurrentArtifact | ArtifactVersion) -> Content:
+    if isinstance(resource, ArtifactVersion):
+        return (await _version(context, resource)).content
+    return (await context.artifacts.get(resource.artifact_id)).content
 
 
 async def _diff(request: Request, context: Context, resource: VersionDiff) -> Response:

@@ -7,8 +7,9 @@ import { openMenu } from "../../dialogs.js";
 import { h } from "../../dom.js";
 import { mountDrop } from "../../drop.js";
 import { mayEdit, shownContent } from "../../state/reducer.js";
-import { fileName, kindOf } from "./kinds.js";
+import { DOWNLOAD_AS, fileName, kindOf } from "./kinds.js";
 import { download } from "./preview.js";
+import { formatsOf } from "../../passage/actions.js";
 import { TEXT } from "../../strings.js";
 
 /**
@@ -30,9 +31,23 @@ export function createFiles(app, pane) {
     const several = Object.keys(artifacts).length > 1;
     openMenu(more, [
       { text: TEXT.download, sign: "download", run: save },
+      ...formats().map((format) => ({ text: DOWNLOAD_AS[format], sign: "download", run: () => saveAs(format) })),
       ...(server?.canvas && several ? [{ text: TEXT.downloadAll, sign: "download", run: () => fetchAndSave(store.state.contextId ?? "") }] : []),
       ...(mayEdit(store.state) ? [{ text: TEXT.addDocuments, sign: "upload", run: () => picker.click() }] : []),
     ]);
+  }
+
+  /** The formats into which the server converts the shown document. */
+  function formats() {
+    const artifact = shownContent(store.state);
+    const markdown = artifact !== null && kindOf(artifact).name === "markdown";
+    return markdown ? formatsOf(store.state.server?.card).filter((format) => format in DOWNLOAD_AS) : [];
+  }
+
+  /** @param {string} format */
+  function saveAs(format) {
+    const { contextId, version } = store.state;
+    return fetchAndSave(contextId ?? "", shownContent(store.state)?.artifactId, format, version);
   }
 
   function save() {
@@ -49,10 +64,16 @@ export function createFiles(app, pane) {
     }
   }
 
-  /** An address alone would be asked for without a key. @param {string} contextId @param {string} [artifactId] */
-  async function fetchAndSave(contextId, artifactId) {
+  /**
+   * An address alone would be asked for without a key.
+   * @param {string} contextId
+   * @param {string} [artifactId]
+   * @param {string} [format]
+   * @param {number|null} [version]
+   */
+  async function fetchAndSave(contextId, artifactId, format, version) {
     try {
-      const file = await app.client.download(contextId, artifactId);
+      const file = await app.client.download(contextId, artifactId, format, version);
       download(file, file.name);
     } catch (error) {
       app.notify("error", sentence(error));

@@ -35,6 +35,14 @@ const MODES = {
   parts: [{ mode: "parts", label: "Content" }],
 };
 
+/** The formats in which a server may offer Markdown. @type {Record<string, string>} */
+export const DOWNLOAD_AS = {
+  docx: "Download as Word",
+  odt: "Download as OpenDocument",
+  epub: "Download as EPUB",
+  latex: "Download as LaTeX",
+};
+
 /**
  * @param {{name: string, mediaType: string, text: string|null}} artifact
  * @returns {Kind}

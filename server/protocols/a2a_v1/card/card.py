@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import (
     declare_edits_off,
+    declare_formats,
     declare_quick_actions,
     fill_card,
     invalid,
@@ -91,6 +92,7 @@ def load_card(
     name: str = "",
     quick_actions: Sequence[Mapping[str, str]] = (),
     edits: bool = True,
+    formats: Sequence[str] = (),
 ) -> LoadedCard:
     """The card of this server.
 
@@ -101,6 +103,7 @@ def load_card(
         quick_actions: those that the model supports, declared unless the file has its own; empty if the model supports
             any.
         edits: whether edits of a selection are answered.
+        formats: those in which Markdown can be downloaded.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
@@ -111,6 +114,8 @@ def load_card(
         declare_edits_off(card)
     elif quick_actions:
         declare_quick_actions(card, quick_actions)
+    if formats:
+        declare_formats(card, formats)
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(_interfaces(addresses, advertise_0_3))

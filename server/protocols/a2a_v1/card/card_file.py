@@ -121,6 +121,13 @@ def declare_edits_off(card: pb.AgentCard) -> None:
             extension.params.update({"edits": False, "quickActions": []})
 
 
+def declare_formats(card: pb.AgentCard, formats: Iterable[str]) -> None:
+    """Declare in `canvas:v1` the formats in which Markdown can be downloaded."""
+    for extension in card.capabilities.extensions:
+        if extension.uri == CANVAS:
+            extension.params.update({"formats": list(formats)})
+
+
 def is_off(card: pb.AgentCard, capability: str) -> bool:
     """Whether a card says that the agent lacks a capability (`streaming`, `push_notifications`)."""
     return card.capabilities.HasField(capability) and not getattr(card.capabilities, capability)

@@ -9,8 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
+from tests.pandoc_program import need_pandoc, text_in
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.page_actions import READ_LATE, ask, delay, document
@@ -76,6 +77,38 @@ async def test_one_is_copied_and_saved_and_all_are_a_zip_file(window: OpenPage) 
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert sorted(archive.namelist()) == ["one.md", "three.json", "two.py"]
         assert archive.read("one.md").decode() == "# One\n\nThe first.\n"
+
+
+async def test_markdown_is_saved_in_the_formats_that_the_server_offers(window: OpenPage) -> None:
+    need_pandoc()
+    page = window.page
+    await ask(page, "many 3")
+    await page.get_by_role("tab", name="one.md").click()
+    name, content = await saved(page, "Download as Word")
+    assert (name, text_in(content, "docx").split()) == ("one.docx", ["One", "The", "first."])
+    await page.get_by_role("tab", name="two.py").click()
+    await document(page).get_by_role("button", name="More", exact=True).click()
+    await expect(page.get_by_role("menuitem", name="Download", exact=True)).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Download as Word")).to_have_count(0)
+
+
+async def test_a_server_that_offers_no_formats_has_none_in_the_menu(window: OpenPage) -> None:
+    page = window.page
+
+    async def without(route: Route) -> None:
+        answer = await route.fetch()
+        card = await answer.json()
+        for each in card["capabilities"]["extensions"]:
+            each.get("params", {}).pop("formats", None)
+        await route.fulfill(response=answer, json=card)
+
+    await page.route("**/.well-known/agent-card.json", without)
+    await page.reload()
+    await ask(page, "many 3")
+    await page.get_by_role("tab", name="one.md").click()
+    await document(page).get_by_role("button", name="More", exact=True).click()
+    await expect(page.get_by_role("menuitem", name="Download", exact=True)).to_be_visible()
+    await expect(page.get_by_role("menuitem", name="Download as Word")).to_have_count(0)
 
 
 @pytest.mark.parametrize("early", [False, True])

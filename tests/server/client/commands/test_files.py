@@ -14,6 +14,8 @@ from a2a_canvas.server.client.commands.files import EMPTY_LOOKS, open_artifact, 
 from a2a_canvas.server.client.conversation.canvas_session import CanvasSession
 from a2a_canvas.server.client.conversation.errors import UserInterrupt
 from a2a_canvas.server.client.conversation.state_file import last_context
+from a2a_canvas.server.wire import EXTENSIONS_OF_FORMATS
+from tests.pandoc_program import need_pandoc, text_in
 from tests.server.app_server import Served
 from tests.server.canvas_client import Doc, made
 from tests.server.client.artifact_runs import Step, do
@@ -52,7 +54,9 @@ async def saved(doc: Doc, path: Path | None, **values: Any) -> Result:
 
 
 async def pulled(doc: Doc, **values: Any) -> Result:
-    return await do(pull, doc, **{"file": None, "version": None, "follow": False, "force": False} | values)
+    return await do(
+        pull, doc, **{"file": None, "version": None, "follow": False, "force": False, "form": None} | values
+    )
 
 
 def theirs(doc: Doc, text: str) -> Step:
@@ -254,6 +258,33 @@ async def test_pull_follows_the_artifact_and_keeps_what_was_written_here(doc: Do
 async def test_a_name_from_the_server_is_no_path(served: Served, file: Path) -> None:
     sly = await made(served, "x", "../../.profile")
     assert (await pulled(sly)).out == "profile is version 1 of doc (1 B).\n"
+
+
+@pytest.mark.parametrize("form", ["docx", "odt", "epub", "latex"])
+async def test_pull_writes_another_format_and_overwrites_no_file_with_it(doc: Doc, file: Path, form: str) -> None:
+    need_pandoc()
+    await doc.run(doc.operation("put", text="two\n"))
+    got = await pulled(doc, form=form, version=1)
+    path = file.with_suffix(EXTENSIONS_OF_FORMATS[form])
+    assert got.out.startswith(f"{path.name} is version 1 of doc (")
+    assert "one" in text_in(path.read_bytes(), form)
+    refused = await pulled(doc, form=form)
+    assert (refused.code, refused.err.splitlines()[0]) == (2, f"a2a-canvas: {path.name} exists. --force overwrites it")
+    assert (await pulled(doc, form=form, force=True)).code == 0
+    assert "two" in text_in(path.read_bytes(), form)
+
+
+async def test_pull_follows_only_the_text_itself(doc: Doc) -> None:
+    got = await pulled(doc, form="docx", follow=True)
+    assert (got.code, got.err) == (2, "a2a-canvas: --follow writes the text itself: omit --format\n")
+
+
+async def test_what_cannot_be_converted_is_the_servers_sentence_and_no_file(served: Served, file: Path) -> None:
+    table = await made(served, "a,b\n", "data.csv")
+    got = await pulled(table, form="docx")
+    assert (got.code, got.out) == (1, "")
+    assert "Only a Markdown text can be docx" in got.err
+    assert not file.with_name("data.docx").exists()
 
 
 # -------------------------------------------------------------------------------- open

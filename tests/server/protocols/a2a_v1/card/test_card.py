@@ -121,6 +121,16 @@ def test_it_declares_the_quick_actions_of_its_model_unless_its_file_has_some(tmp
     assert quick_actions(of(tmp_path, fields, quick_actions=model)) == own
 
 
+def test_it_declares_the_formats_that_the_server_has_and_no_others(tmp_path: Path) -> None:
+    def formats(card: pb.AgentCard) -> Any:
+        [canvas] = [each for each in card.capabilities.extensions if each.uri == CANVAS]
+        return MessageToDict(canvas.params).get("formats")
+
+    fields = {"capabilities": {"extensions": [{"uri": CANVAS, "params": {"formats": ["pdf"]}}]}}
+    assert formats(load()) is None
+    assert formats(load(formats=["docx"])) == formats(of(tmp_path, fields, formats=["docx"])) == ["docx"]
+
+
 async def test_with_0_3_it_has_the_fields_of_0_3_and_without_none_of_them() -> None:
     with_it = (await fetch(load())).json()
     without = (await fetch(load(advertise_0_3=False))).json()

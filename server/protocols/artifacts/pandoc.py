@@ -1,0 +1,214 @@
+"""Runs pandoc: a Markdown text becomes a document, within limits.
+
+Rule 1: pandoc is a program that the operator may install. It is looked for at each conversion, so it needs no restart.
+Rule 2: it runs twice. The first run parses the text of strangers in pandoc's sandbox; between the two the tree is
+        cleaned (`document_formats.py`). The second writes a document that names nothing to fetch; Debian's pandoc
+        cannot write in its sandbox, because that hides its own templates.
+Rule 3: a run has no terminal, no variables of the server, no proxy that answers, and nothing but its input on stdin. It
+        has SECONDS and MEMORY, and its process group is killed at the end, whatever the end is.
+Rule 4: RUNNING conversions run at a time, WAITING wait, and others are refused at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from a2a_canvas.server.protocols.artifacts.document_formats import READER, DocumentFormat, clean_tree
+
+logger = logging.getLogger(__name__)
+
+RUNNING: Final = 2
+WAITING: Final = 16
+SECONDS: Final = 20.0
+"""For both runs together."""
+MEMORY: Final = "512m"
+"""Of pandoc's heap, as its runtime reads it."""
+MAX_TEXT: Final = 2**20
+"""Bytes of a text: pandoc takes some seconds for that many."""
+MAX_OUTPUT: Final = 64 * 2**20
+MAX_COMPLAINT: Final = 2000
+"""Bytes that are kept of what pandoc writes on stderr."""
+OLDEST: Final = (2, 15)
+"""The first pandoc with a sandbox."""
+
+ENVIRONMENT: Final = {
+    "PATH": os.defpath,
+    "LC_ALL": "C.UTF-8",
+    "http_proxy": "http://127.0.0.1:9",
+    "https_proxy": "http://127.0.0.1:9",
+}
+_VERSION = re.compile(r"pandoc(?:\.exe)? (\d+(?:\.\d+)+)")
+
+
+class PandocMissing(Exception):
+    """There is no pandoc that can be used; `str()` says what to install."""
+
+
+class PandocBusy(Exception):
+    """Too many conversions are waiting."""
+
+
+class ConversionFailed(Exception):
+    """This text cannot be converted; `str()` is a sentence for the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class PandocProgram:
+    """An installed pandoc."""
+
+    path: str
+    version: str
+
+
+class Pandoc:
+    """Converts texts.
+
+    Args:
+        name: of the program, or its path.
+        seconds: for one conversion.
+    """
+
+    def __init__(self, name: str = "pandoc", seconds: float = SECONDS) -> None:
+        self._name, self._seconds = name, seconds
+        self._slots = asyncio.Semaphore(RUNNING)
+        self._waiting = 0
+        self._known: tuple[tuple[str, int], PandocProgram] | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether there is a program of this name."""
+        return shutil.which(self._name) is not None
+
+    async def find(self) -> PandocProgram:
+        """The program as it is now.
+
+        Raises:
+            PandocMissing: there is none, or it is too old.
+        """
+        path = shutil.which(self._name)
+        if path is None:
+            raise PandocMissing("This server has no pandoc")
+        key = path, os.stat(path).st_mtime_ns
+        if self._known is None or self._known[0] != key:
+            self._known = key, PandocProgram(path, await self._version(path))
+        return self._known[1]
+
+    async def _version(self, path: str) -> str:
+        try:
+            async with asyncio.timeout(self._seconds):
+                found = _VERSION.match((await _run([path, "--version"], b"")).decode(errors="replace"))
+        except (TimeoutError, OSError, ConversionFailed) as error:
+            raise PandocMissing(f"The pandoc of this server does not run ({error})") from None
+        version = found[1] if found else "of an unknown version"
+        if not found or tuple(map(int, version.split(".")[:2])) < OLDEST:
+            raise PandocMissing(f"The pandoc of this server is too old ({version})")
+        return version
+
+    async def convert(self, program: PandocProgram, text: str, form: DocumentFormat, title: str) -> bytes:
+        """The document.
+
+        Raises:
+            PandocBusy: too many conversions are waiting.
+            ConversionFailed: pandoc refuses the text, or needs more than the limits for it.
+        """
+        if self._waiting >= WAITING:
+            raise PandocBusy
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await _convert(program, text.encode(), form, title)
+        except TimeoutError:
+            raise ConversionFailed(f"The conversion took more than {self._seconds:.0f} seconds") from None
+        except OSError as error:
+            raise ConversionFailed(f"pandoc could not be run ({error.strerror})") from None
+        finally:
+            self._slots.release()
+
+
+async def _convert(program: PandocProgram, source: bytes, form: DocumentFormat, title: str) -> bytes:
+    limits = ("+RTS", f"-M{MEMORY}", "-RTS")
+    identifier = f"urn:sha256:{hashlib.sha256(source).hexdigest()}"
+    parsed = await _run([program.path, "--sandbox", "--from", READER, "--to", "json", *limits], source)
+    tree = await asyncio.to_thread(_clean_json, parsed, form, title, identifier)
+    write = ("--from", "json", "--to", form.name, "--standalone", "--output", "-", "--data-dir", os.devnull)
+    return await _run([program.path, *write, *limits], tree)
+
+
+def _clean_json(parsed: bytes, form: DocumentFormat, title: str, identifier: str) -> bytes:
+    try:
+        tree: dict[str, Any] = json.loads(parsed)
+        return json.dumps(clean_tree(tree, form, title, identifier), ensure_ascii=False).encode()
+    except RecursionError:
+        raise ConversionFailed("The text is nested too deeply") from None
+
+
+async def _run(command: Sequence[str], source: bytes, env: Mapping[str, str] = ENVIRONMENT) -> bytes:
+    """What a command writes to stdout.
+
+    Raises:
+        OSError: it cannot be started.
+        ConversionFailed: it has failed.
+    """
+    start = asyncio.create_subprocess_exec(
+        *command, env=env, cwd="/", stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    starting = asyncio.create_task(start)  # which a cancellation must not interrupt: its group would stay
+    try:
+        process = await asyncio.shield(starting)
+        assert process.stdout
+        assert process.stderr
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_feed(process, source))
+            output = group.create_task(_read(process.stdout, MAX_OUTPUT))
+            complaint = group.create_task(_read(process.stderr, MAX_COMPLAINT))
+        code = await process.wait()
+    finally:
+        await _end(await starting)
+    if code:
+        logger.warning("pandoc ended with %d: %s", code, complaint.result()[0].decode(errors="replace").strip())
+        raise ConversionFailed("pandoc cannot convert this text within its memory" if code == 251 else "pandoc failed")
+    document, complete = output.result()
+    if not complete:
+        raise ConversionFailed(f"The document would have more than {MAX_OUTPUT:,} bytes")
+    return document
+
+
+async def _end(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process._transport.close()  # type: ignore[attr-defined]  # a child may hold its pipes open
+    await process.wait()
+
+
+async def _feed(process: Process, source: bytes) -> None:
+    assert process.stdin
+    with contextlib.suppress(ConnectionError):  # it has ended, and its code says why
+        process.stdin.write(source)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(stream: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
+    """The beginning of a stream, and whether that is all; reads on to the end, so that nothing waits for a reader."""
+    kept = bytearray()
+    complete = True
+    while chunk := await stream.read(2**16):
+        complete = complete and len(kept) + len(chunk) <= most
+        kept += chunk[: most - len(kept)]
+    return bytes(kept), complete
