@@ -1,18 +1,17 @@
 // @ts-check
 /** The keys of the page. */
 
-import { partOf, singly } from "./loading.js";
-
-const keysPart = partOf(() => import("./keys.js"));
-
 /**
  * What a key means where it was pressed; null for nothing. Pure.
  * @param {{key: string, ctrlKey: boolean, metaKey: boolean, shiftKey: boolean, altKey: boolean}} event
  * @param {"text"|"editor"|"elsewhere"} where  `editor` is the source of the document
- * @returns {"focus"|"stop"|"undo"|"redo"|"save"|"help"|null}
+ * @returns {"focus"|"stop"|"undo"|"redo"|"save"|"help"|"find"|null}
  */
 export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
   const modified = ctrlKey || metaKey;
+  if (modified && !altKey && !shiftKey && key === "k") {
+    return "find";
+  }
   if (modified && !altKey && where !== "text") {
     const lower = key.toLowerCase();
     if (lower === "z") {
@@ -38,15 +37,14 @@ export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
 /**
  * Listens to the keys of the whole page. What another listener has taken (`preventDefault`, `stopPropagation`) is not taken
  * again: the editor undoes what was typed in it before the document goes back a version.
- * @param {{focus: () => void, stop: () => void, undo: () => void, redo: () => void, save: () => void}} actions
+ * @param {{focus: () => void, stop: () => void, undo: () => void, redo: () => void, save: () => void, help: () => void, find: () => void}} actions
  */
 export function mountKeyboard(actions) {
-  const help = singly(async () => (await keysPart.get()).showKeys());
   document.addEventListener("keydown", (event) => {
     const meaning = event.defaultPrevented || document.querySelector("dialog[open]") ? null : meaningOf(event, placeOf(event.target));
     if (meaning) {
       event.preventDefault();
-      ({ ...actions, help })[meaning]();
+      actions[meaning]();
     }
   });
 }

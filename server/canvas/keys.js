@@ -17,6 +17,7 @@ export const KEYS = [
   [`${MOD}+Z`, "Undo the last change of the document"],
   [`${MOD}+Shift+Z`, `Redo it; ${MOD}+Y does so, too`],
   [`${MOD}+S`, "Save your changes to the document now"],
+  [`${MOD}+K`, "Find a conversation, a document, a version, a line or an action"],
   [`${MOD}+F`, "Search the source of the document"],
   ["Tab", "Move from a selected passage to its action bar, Shift+Tab back. Typing a letter starts an instruction"],
   ["↑ ↓", "Move in the list of conversations, in menus and in lists of events"],

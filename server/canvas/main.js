@@ -28,6 +28,8 @@ const REFRESH_MS = 20_000;
 
 const panePart = partOf(() => import("./document/pane.js"));
 const developerPart = partOf(() => import("./developer/drawer.js"));
+const keysPart = partOf(() => import("./keys.js"));
+const palettePart = partOf(() => import("./palette/palette.js"));
 
 const asked = new URLSearchParams(location.search).get("server");
 const home = new URL(".", location.href.replace(/[?#].*/, "")).href;
@@ -92,14 +94,19 @@ const painted = firstPaint();
 const pane = painted.then(() => panePart.get()).then(({ createDocumentPane }) => createDocumentPane(app));
 painted.then(loadMarkdown).then(() => pane).then(() => new Promise(whenIdle)).then(loadAhead).then(() => startWorker?.()).catch(() => {});
 pane.then((shown) => element("document").append(shown.element));
-element("shell").addEventListener("show-developer", singly(async () => (await developerPart.get()).toggleDeveloper(app)));
-mountKeyboard({
+/** @type {import("./palette/palette.js").Actions & {stop: () => void, find: () => void}} */
+const actions = {
   focus: () => document.querySelector("textarea")?.focus(),
   stop: () => Object.values(store.state.tasks).forEach(({ state, taskId }) => isRunning(state) && app.cancel(taskId)),
   undo: async () => (await pane).step("undo"),
   redo: async () => (await pane).step("redo"),
   save: async () => void (await pane).save(),
-});
+  help: singly(async () => (await keysPart.get()).showKeys()),
+  developer: singly(async () => (await developerPart.get()).toggleDeveloper(app)),
+  find: singly(async () => (await palettePart.get()).openPalette(app, actions)),
+};
+element("shell").addEventListener("show-developer", actions.developer);
+mountKeyboard(actions);
 
 /** Libraries wait for the first paint; a page in a hidden tab is not painted, so that they wait for a second at most. */
 function firstPaint() {

@@ -174,6 +174,10 @@ export const TEXT = Object.freeze({
   working: "Working…",
   // upgrade.js
   newerPage: "The server has a newer version of this page.",
+  // palette/palette.js
+  find: "Find", findAnything: "Find a conversation, document, version or action", found: "What was found", nothingFound: "Nothing found.",
+  actions: "Actions", inText: "In the documents", lineOf: "{name}, line {line}", writeMessage: "Write a message", saveNow: "Save now",
+  showKeys: "Show the keys",
   // versions/compare.js
   oldVersion: "Old version", newVersion: "New version",
   // versions/versions.js

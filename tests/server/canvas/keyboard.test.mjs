@@ -32,6 +32,13 @@ test("what was typed is saved at once in the document, and no page of the browse
   assert.equal(meaningOf(key("s", { ctrlKey: true }), "text"), null);
 });
 
+test("the palette opens wherever the focus is", () => {
+  for (const where of ["text", "editor", "elsewhere"]) {
+    assert.deepEqual([{ ctrlKey: true }, { metaKey: true }].map((held) => meaningOf(key("k", held), where)), ["find", "find"]);
+    assert.equal(meaningOf(key("K", { ctrlKey: true, shiftKey: true }), where), null);
+  }
+});
+
 // ---------------------------------------------------------------------------------------------- the list and the handlers
 
 const CANVAS = new URL("../../../server/canvas/", import.meta.url);
@@ -41,7 +48,7 @@ const SOURCES = readdirSync(CANVAS, { recursive: true })
 
 /** What the list calls a key that events call otherwise. */
 const CALLED = { " ": "Space", Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
-const LETTERS = ["z", "y", "s", "f", "a"];
+const LETTERS = ["z", "y", "s", "f", "a", "k"];
 
 /** The keys that modules compare with, or have in a table of keys. */
 function listenedTo() {

@@ -113,3 +113,28 @@ async def test_what_happens_is_told_to_a_screen_reader_once(window: OpenPage, se
     assert "tea.md, version 1" in told
     assert "Here is tea." in told
     assert len(told) <= 8, told
+
+
+async def test_the_palette_finds_a_document_a_line_a_version_and_an_action(window: OpenPage, served: Served) -> None:
+    page = window.page
+    served.gate.open()
+    await ask(page, "quickly hills")
+    await expect(document(page)).to_contain_text("hills", ignore_case=True)
+    await page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Find")
+    field, options = palette.get_by_role("combobox"), palette.get_by_role("option")
+    await expect(field).to_be_focused()
+    await field.fill("hill")
+    await expect(options.filter(has_text="line").first).to_be_visible()
+    await field.fill("version 1")
+    await expect(options.first).to_contain_text("version 1")
+    await field.fill("new conv")
+    await expect(options).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(palette).to_have_count(0)
+    await expect(page.get_by_role("heading", name="What shall we write?")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    await field.fill("quickly hills")
+    await expect(options.first).to_contain_text("quickly hills", ignore_case=True)
+    await page.keyboard.press("Enter")
+    await expect(document(page)).to_contain_text("hills", ignore_case=True)

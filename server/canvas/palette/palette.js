@@ -1,0 +1,167 @@
+// @ts-check
+/** The palette: one field that finds a conversation, a document, a version, a line or an action, and goes there. */
+
+import { openDialog } from "../dialogs.js";
+import { fill, h } from "../dom.js";
+import { isGuest, mayEdit, shownArtifact } from "../state/reducer.js";
+import { TEXT, say } from "../strings.js";
+import { plainName } from "../words.js";
+import { findEntries, findLines, versionIn } from "./find.js";
+
+/** @typedef {import("./find.js").Entry} Entry */
+/** @typedef {{focus: () => void, undo: () => void, redo: () => void, save: () => void, developer: () => void, help: () => void}} Actions */
+
+const SEARCH_AFTER_MS = 150;
+const GROUPS = { action: TEXT.actions, document: TEXT.documents, version: TEXT.versions, conversation: TEXT.conversations, line: TEXT.inText };
+
+/**
+ * @param {import("../app.js").App} app
+ * @param {Actions} actions
+ */
+export async function openPalette(app, actions) {
+  if (document.querySelector("dialog[open]")) {
+    return;
+  }
+  const { store, client } = app;
+  /** @type {ContextSummary[]} */
+  let contexts = store.state.contexts;
+  /** @type {Entry[]} */
+  let shown = [];
+  let chosen = 0;
+  const list = h("ul", { class: "palette-list", id: "palette-list", role: "listbox", "aria-label": TEXT.found });
+  const field = h("input", {
+    class: "field palette-field", type: "search", role: "combobox", "aria-controls": list.id, "aria-expanded": "true",
+    "aria-label": TEXT.findAnything, placeholder: TEXT.findAnything, autocomplete: "off", spellcheck: false,
+    oninput: () => (show(), searchLater()),
+    onkeydown: pressed,
+  });
+  let later = 0;
+
+  function searchLater() {
+    clearTimeout(later);
+    later = setTimeout(async () => {
+      const query = field.value.trim();
+      const page = query ? await client.contexts(query, "").catch(() => null) : { contexts: store.state.contexts };
+      if (page && query === field.value.trim() && field.isConnected) {
+        contexts = page.contexts;
+        show();
+      }
+    }, SEARCH_AFTER_MS);
+  }
+
+  function show() {
+    const query = field.value;
+    const lines = Object.values(store.state.artifacts).flatMap((artifact) => linesOf(app, artifact, query));
+    const asked = versionEntries(app, query);
+    shown = [...asked, ...findEntries(query, [...actionEntries(app, actions), ...documentEntries(app), ...conversationEntries(app, contexts)]), ...lines];
+    chosen = 0;
+    draw();
+  }
+
+  function draw() {
+    let group = "";
+    const rows = shown.map((entry, number) => {
+      const begins = entry.kind !== group;
+      group = entry.kind;
+      return [
+        begins && h("li", { class: "palette-group", role: "presentation" }, GROUPS[entry.kind]),
+        h(
+          "li",
+          { class: "palette-entry", role: "option", id: `palette-${number}`, "aria-selected": String(number === chosen), onclick: () => run(number), dir: "auto" },
+          h("span", { class: "palette-text" }, entry.text),
+          entry.detail && h("span", { class: "palette-detail" }, entry.detail),
+        ),
+      ];
+    });
+    fill(list, rows.length ? rows : h("li", { class: "palette-none", role: "presentation" }, TEXT.nothingFound));
+    field.setAttribute("aria-activedescendant", shown.length ? `palette-${chosen}` : "");
+    list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** @param {KeyboardEvent} event */
+  function pressed(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && shown.length) {
+      event.preventDefault();
+      chosen = (chosen + step + shown.length) % shown.length;
+      draw();
+    } else if (event.key === "Enter" && !event.isComposing) {
+      event.preventDefault();
+      run(chosen);
+    }
+  }
+
+  /** @param {number} number */
+  function run(number) {
+    const entry = shown[number];
+    if (entry) {
+      field.closest("dialog").close("");
+      entry.run();
+    }
+  }
+
+  const closed = openDialog(TEXT.find, [field, list], "dialog-palette");
+  const dialog = field.closest("dialog");
+  dialog.addEventListener("click", (/** @type {MouseEvent} */ event) => event.target === dialog && dialog.close(""));
+  show();
+  field.focus();
+  await closed;
+  clearTimeout(later);
+}
+
+/** What the user may do. @param {import("../app.js").App} app @param {Actions} actions @returns {Entry[]} */
+function actionEntries(app, { focus, undo, redo, save, developer, help }) {
+  const { state } = app.store;
+  const changes = mayEdit(state) && Boolean(shownArtifact(state));
+  /** @type {[boolean, string, () => void][]} */
+  const all = [
+    [!isGuest(state), TEXT.newConversation, () => (app.openContext(null), focus())],
+    [true, TEXT.writeMessage, focus],
+    [changes, TEXT.undo, undo],
+    [changes, TEXT.redo, redo],
+    [changes, TEXT.saveNow, save],
+    [true, TEXT.developerView, developer],
+    [true, TEXT.showKeys, help],
+  ];
+  return all.filter(([has]) => has).map(([, text, run]) => ({ kind: "action", text, run }));
+}
+
+/** @param {import("../app.js").App} app @returns {Entry[]} */
+function documentEntries({ store, openArtifact }) {
+  return Object.values(store.state.artifacts).map(({ artifactId, name }) => ({
+    kind: "document",
+    text: plainName(name || artifactId),
+    run: () => openArtifact(artifactId),
+  }));
+}
+
+/** @param {import("../app.js").App} app @param {ContextSummary[]} contexts @returns {Entry[]} */
+function conversationEntries({ openContext }, contexts) {
+  return contexts.map(({ contextId, name, request, artifacts }) => ({
+    kind: "conversation",
+    text: plainName(name || request || contextId),
+    detail: artifacts.map((each) => plainName(each.name || each.artifactId)).join(", "),
+    run: () => openContext(contextId),
+  }));
+}
+
+/** @param {import("../app.js").App} app @param {string} query @returns {Entry[]} */
+function versionEntries({ store, openArtifact }, query) {
+  const [number, artifact] = [versionIn(query), shownArtifact(store.state)];
+  if (!number || !artifact || number > artifact.version) {
+    return [];
+  }
+  const name = plainName(artifact.name || artifact.artifactId);
+  const text = say(TEXT.documentVersion, { name, version: String(number) });
+  return [{ kind: "version", text, run: () => openArtifact(artifact.artifactId, number === artifact.version ? null : number) }];
+}
+
+/** @param {import("../app.js").App} app @param {ArtifactView} artifact @param {string} query @returns {Entry[]} */
+function linesOf({ openArtifact }, { artifactId, name, text }, query) {
+  return findLines(query, text ?? "").map((each) => ({
+    kind: "line",
+    text: each.text,
+    detail: say(TEXT.lineOf, { name: plainName(name || artifactId), line: String(each.line) }),
+    run: () => openArtifact(artifactId),
+  }));
+}

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findEntries, findLines, MOST, versionIn } from "../../../../server/canvas/palette/find.js";
+
+const entries = (...texts) => texts.map((text) => ({ kind: "document", text, run: () => {} }));
+const found = (query, ...texts) => findEntries(query, entries(...texts)).map(({ text }) => text);
+
+test("what begins with the query is first, then what has a word that does", () => {
+  assert.deepEqual(found("ti", "Antics", "The tide", "Tide pools"), ["Tide pools", "The tide", "Antics"]);
+});
+
+test("every word has to be there, in either case and order", () => {
+  assert.deepEqual(found("POOLS tide", "Tide pools", "Tide", "Pools"), ["Tide pools"]);
+});
+
+test("a detail is searched, too", () => {
+  assert.equal(findEntries("reef", [{ kind: "conversation", text: "Notes", detail: "reef.md", run: () => {} }]).length, 1);
+});
+
+test("without a query everything is there, up to a number", () => {
+  assert.equal(found("", ...Array.from({ length: 100 }, (_, at) => `n${at}`)).length, MOST);
+});
+
+test("lines that contain the query have their numbers, each once", () => {
+  const text = "One tide\nno\n  two tide, tide\nTIDE";
+  assert.deepEqual(findLines("tide", text), [
+    { line: 1, text: "One tide" },
+    { line: 3, text: "two tide, tide" },
+    { line: 4, text: "TIDE" },
+  ]);
+  assert.deepEqual(findLines("t", text), []);
+});
+
+test("a version is named by its number", () => {
+  assert.deepEqual(["12", "v12", "Version 12", "12a", "", "0"].map(versionIn), [12, 12, 12, null, null, 0]);
+});
