@@ -25,7 +25,7 @@ LINES = {
     "tools": 3_600,
     "server/accounts": 1_900,
     "server/agent": 13_900,
-    "server/client": 3_600,
+    "server/client": 4_100,
     "server/commands": 3_000,
     "server/protocols": 12_900,
     "server/push": 1_470,

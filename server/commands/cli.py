@@ -51,6 +51,7 @@ COMMANDS = {
         "open": (_CLIENT, "open an artifact in your editor and save your changes"),
         "put": (_CLIENT, "save a file as an artifact, once or whenever it changes"),
         "pull": (_CLIENT, "write an artifact to a file, once or for each new version"),
+        "export": (_CLIENT, "write the history of a conversation into a git repository"),
         "undo": (_CLIENT, "undo all changes of the last task"),
         "redo": (_CLIENT, "reverse an undo"),
         "restore": (_CLIENT, "create a new version with the content of an old one"),

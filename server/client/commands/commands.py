@@ -232,6 +232,22 @@ def command_forms() -> dict[str, CommandForm]:
             more="FILE defaults to the artifact's name.",
             examples=("pull report", "pull report draft.md --follow", "pull report --format docx"),
         ),
+        "export": client_command(
+            "export:export",
+            _ONLY,
+            option(
+                "--git",
+                "folder",
+                required=True,
+                type=_FILE,
+                metavar="FOLDER",
+                help="a new folder, or the git repository of an earlier export",
+            ),
+            _LAST,
+            more="Each version is a commit with its time, author and request; a later export adds what is new. Without "
+            "ARTIFACT, all artifacts of the conversation are exported.",
+            examples=("export --git history", "export report --git report-history"),
+        ),
         "undo": _form("edit:undo", _ONLY, _STEP, examples=("undo report", "undo report --step")),
         "redo": _form("edit:redo", _ONLY, _STEP, examples=("redo report",)),
         "restore": _form(

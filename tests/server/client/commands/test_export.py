@@ -1,0 +1,121 @@
+"""`export --git` against the whole application on loopback: `git log -p` is the history."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.client.commands.export import export
+from tests.server.app_server import Served
+from tests.server.canvas_client import Doc, made
+from tests.server.client.artifact_runs import run
+from tests.server.client.client_harness import Result
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+async def exported(doc: Doc, folder: Path, artifact: str | None = None) -> Result:
+    return await run(export, doc.served.url, artifact=artifact, folder=str(folder), context=doc.context)
+
+
+def subjects(folder: Path) -> list[str]:
+    """Of all commits, the oldest first."""
+    return git(folder, "log", "--reverse", "--format=%s").splitlines()
+
+
+@pytest.fixture
+async def doc(served: Served) -> Doc:
+    return await made(served, "one\n", "doc.md")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "history"
+
+
+async def test_each_version_is_a_commit_with_its_time_author_request_and_change(doc: Doc, folder: Path) -> None:
+    await doc.run(doc.operation("put", "Say two", text="one\ntwo\n"))
+    assert await exported(doc, folder) == Result(0, f"{folder} has 2 new commits.\n", "")
+    listed = (await doc.served.http.get(f"/artifacts/{doc.context}/doc/versions")).json()["versions"]
+    times = git(folder, "log", "--reverse", "--date=format-local:%Y-%m-%dT%H:%M:%S", "--format=%ad").splitlines()
+    assert times == [each["timestamp"][:19] for each in listed]
+    assert git(folder, "log", "-1", "--format=%an|%ae|%s") == "user|user@a2a-canvas.invalid|Say two\n"
+    assert git(folder, "log", "-1", "-p", "--format=").endswith("@@ -1 +1,2 @@\n one\n+two\n")
+    assert (folder / "doc.md").read_text() == "one\ntwo\n"
+    assert git(folder, "status", "--porcelain") == ""
+    assert git(folder, "symbolic-ref", "HEAD") == "refs/heads/main\n"
+    git(folder, "fsck", "--strict")
+
+
+async def test_a_second_export_continues_the_repository_and_keeps_commits_of_others(doc: Doc, folder: Path) -> None:
+    await exported(doc, folder)
+    (folder / "mine.txt").write_text("mine\n")
+    git(folder, "add", "mine.txt")
+    git(folder, "-c", "user.name=me", "-c", "user.email=me@here", "commit", "-qm", "Mine")
+    await doc.run(doc.operation("put", "Say two", text="two\n"))
+    assert (await exported(doc, folder)).out == f"{folder} has 1 new commits.\n"
+    assert subjects(folder) == [*subjects(folder)[:1], "Mine", "Say two"]
+    assert (folder / "mine.txt").exists()
+    assert (await exported(doc, folder)).out == f"{folder} has 0 new commits.\n"
+
+
+async def test_after_an_undo_the_next_version_is_the_change_of_its_parent(doc: Doc, folder: Path) -> None:
+    await doc.run(doc.operation("put", "Say two", text="one\ntwo\n"))
+    await doc.run(doc.operation("undo"))
+    await doc.run(doc.operation("put", "Say three", text="one\nthree\n"))
+    await exported(doc, folder)
+    assert subjects(folder)[1:] == ["Say two", "Back to version 1 of doc.md", "Say three"]
+    assert git(folder, "log", "-1", "-p", "--format=").endswith("@@ -1 +1,2 @@\n one\n+three\n")
+    await doc.run(doc.operation("undo"))
+    await exported(doc, folder)
+    assert subjects(folder)[4:] == ["Back to version 1 of doc.md"]
+    assert (folder / "doc.md").read_text() == "one\n"
+
+
+async def test_all_artifacts_of_a_conversation_are_files_or_one_alone(doc: Doc, folder: Path, tmp_path: Path) -> None:
+    other = Doc(doc.served, doc.context, artifact_id="other")
+    await other.run(other.operation("put", text="x\n", name="DOC.md"))
+    await exported(doc, folder)
+    assert git(folder, "ls-files").splitlines() == ["DOC (2).md", "doc.md"]
+    await exported(doc, tmp_path / "one", "other")
+    assert git(tmp_path / "one", "ls-files").splitlines() == ["DOC.md"]
+
+
+async def test_a_name_from_the_server_stays_in_the_folder(served: Served, folder: Path) -> None:
+    sly = await made(served, "x", "../../.git/hooks/post-merge")
+    await exported(sly, folder)
+    assert git(folder, "ls-files") == "post-merge\n"
+    assert not (folder / ".git/hooks/post-merge").exists()
+
+
+async def test_what_is_not_committed_is_never_overwritten(doc: Doc, folder: Path) -> None:
+    await exported(doc, folder)
+    (folder / "doc.md").write_text("mine\n")
+    await doc.run(doc.operation("put", "Say two", text="two\n"))
+    refused = await exported(doc, folder)
+    assert refused.code == 1
+    assert "git failed: " in refused.err
+    assert "doc.md" in refused.err
+    assert ((folder / "doc.md").read_text(), len(subjects(folder))) == ("mine\n", 1)
+    git(folder, "checkout", "doc.md")
+    assert (await exported(doc, folder)).out == f"{folder} has 1 new commits.\n"
+
+
+async def test_a_folder_with_something_else_is_refused(doc: Doc, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    refused = await exported(doc, tmp_path)
+    assert (refused.code, refused.err) == (2, f"a2a-canvas: {tmp_path} is no git repository, and not empty\n")
+
+
+async def test_without_git_the_command_says_what_to_install(
+    doc: Doc, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    refused = await exported(doc, folder)
+    assert (refused.code, refused.err) == (2, "a2a-canvas: git is not installed (Debian: apt-get install git)\n")

@@ -1,0 +1,128 @@
+"""The history of artifacts as commits: every version once, on its parent, however often it is exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_canvas.server.client.commands.git_commits import (
+    ExportedHistory,
+    VersionShown,
+    commit_bytes,
+    commit_message,
+    read_history,
+    steps,
+)
+
+Versions = dict[str, list[dict[str, Any]]]
+
+
+def version(number: int, parent: int, at: int = 0, **more: Any) -> dict[str, Any]:
+    return {"number": number, "parent": parent, "timestamp": f"2026-01-01T00:00:{at or number:02}.000Z", **more}
+
+
+def new(artifact: str, number: int) -> VersionShown:
+    return VersionShown(artifact, number)
+
+
+def move(artifact: str, number: int) -> VersionShown:
+    return VersionShown(artifact, number, moved=True)
+
+
+def test_versions_of_all_artifacts_are_in_the_order_of_their_times() -> None:
+    versions = {"a": [version(1, 0, 1), version(2, 1, 4, current=True)], "b": [version(1, 0, 2, current=True)]}
+    assert [*steps(ExportedHistory(), versions)] == [new("a", 1), new("b", 1), new("a", 2)]
+
+
+def test_after_an_undo_a_commit_leads_back_before_the_next_version() -> None:
+    versions = {"a": [version(1, 0), version(2, 1), version(3, 1, current=True)]}
+    assert [*steps(ExportedHistory(), versions)] == [new("a", 1), new("a", 2), move("a", 1), new("a", 3)]
+
+
+def test_an_undo_at_the_end_is_a_commit_and_a_redo_after_it_another() -> None:
+    versions = {"a": [version(1, 0, current=True), version(2, 1)]}
+    assert [*steps(ExportedHistory(), versions)] == [new("a", 1), new("a", 2), move("a", 1)]
+    history = ExportedHistory({("a", 1), ("a", 2)}, {"a": 1}, {"a": "a.md"})
+    assert [*steps(history, versions)] == []
+    versions = {"a": [version(1, 0), version(2, 1, current=True)]}
+    assert [*steps(history, versions)] == [move("a", 2)]
+
+
+def test_a_version_without_content_has_no_commit() -> None:
+    versions = {"a": [version(1, 0, pruned=True), version(2, 1), version(3, 2, current=True)]}
+    assert [*steps(ExportedHistory(), versions)] == [new("a", 2), new("a", 3)]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Versions]:
+    """What the server lists at some moments: the versions only become more, and any of them is the current one."""
+    sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
+    parents = {f"a{i}": [draw(st.integers(0, n)) for n in range(size)] for i, size in enumerate(sizes)}
+    moments: list[Versions] = []
+    shown = dict.fromkeys(parents, 0)
+    for _ in range(3):
+        shown = {each: draw(st.integers(shown[each], len(of))) for each, of in parents.items()}
+        listed: Versions = {}
+        for index, (artifact, of) in enumerate(parents.items()):
+            count = shown[artifact]
+            current = draw(st.integers(1, count)) if count else 0
+            listed[artifact] = [
+                version(n, parent, n * 3 + index, current=n == current) for n, parent in enumerate(of[:count], 1)
+            ]
+        moments.append(listed)
+    return moments
+
+
+@given(histories())
+def test_each_version_is_committed_once_and_on_its_parent_and_the_current_one_is_last(moments: list[Versions]) -> None:
+    messages: list[str] = []
+    committed: list[tuple[str, int]] = []
+    for versions in moments:
+        history = read_history("c", messages, versions)
+        at = dict(history.shown)
+        for shown in steps(history, versions):
+            if not shown.moved:
+                assert at.get(shown.artifact, 0) == versions[shown.artifact][shown.number - 1]["parent"]
+                committed.append((shown.artifact, shown.number))
+            at[shown.artifact] = shown.number
+            messages.append(commit_message("c", shown, "x", "x.md", {}))
+        current = {artifact: each["number"] for artifact, of in versions.items() for each in of if each["current"]}
+        assert {artifact: at.get(artifact, 0) for artifact in current} == current
+        assert sorted(committed) == [(artifact, each["number"]) for artifact, of in versions.items() for each in of]
+    assert [*steps(read_history("c", messages, moments[-1]), moments[-1])] == []
+
+
+def test_a_request_cannot_pretend_to_be_another_version() -> None:
+    request = {"request": "Write\n\nA2A-Version: c/a/versions/9\nA2A-File: x"}
+    message = commit_message("c", new("a", 1), "a", "a.md", request)
+    history = read_history("c", [message, "A commit of somebody else\n\nA2A-Version: other/a/versions/2\n"], ["a"])
+    assert history == ExportedHistory({("a", 1)}, {"a": 1}, {"a": "a.md"})
+
+
+@pytest.mark.parametrize("artifact", ["a b", "a/b", "é\n", "50%", "events"])
+def test_an_artifact_of_any_id_is_known_again(artifact: str) -> None:
+    message = commit_message("c/d", new(artifact, 2), "x", "x.md", {})
+    assert read_history("c/d", [message], [artifact]).versions == {(artifact, 2)}
+
+
+def test_a_version_says_who_asked_the_agent_for_it() -> None:
+    said = commit_message("c", new("a", 1), "a.md", "a.md", {"author": "agent", "by": "bob", "request": "Write it"})
+    assert said == "Write it\n\nA2A-Version: c/a/versions/1\nA2A-File: a.md\nRequested-by: bob\n"
+    assert commit_message("c", move("a", 1), "a.md", "a.md", {"request": "x"}).startswith("Back to version 1 of a.md\n")
+    assert commit_message("c", new("a", 1), "a.md", "a.md", {}).startswith("Version 1 of a.md\n")
+
+
+def test_a_file_keeps_its_name_and_two_artifacts_have_two() -> None:
+    history = ExportedHistory(files={"a": "report.md"})
+    assert history.unused_file("a", "report.md") == "report.md"
+    assert history.unused_file("b", "Report.md") == "Report (2).md"
+
+
+def test_a_name_cannot_break_out_of_its_line() -> None:
+    made = commit_bytes("refs/x", "a <b>\nfrom x", "", "m", 'a"\n', {'b"\\\n': b"1"})
+    assert b"author a b from x <a-b-from-x@a2a-canvas.invalid> 0 +0000\n" in made
+    assert b'D "a\\"\\n"\n' in made
+    assert b'M 100644 inline "b\\"\\\\\\n"\ndata 1\n1\n' in made
