@@ -8,7 +8,8 @@ from dataclasses import replace
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change, EditText
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
-from a2a_canvas.store.models import AppliedChange, Ref
+from a2a_canvas.store.errors import ArtifactBusy
+from a2a_canvas.store.models import AppliedChange, Artifact, Ref
 
 Listen = Callable[[AppliedChange | EditEvent], Awaitable[None]]
 
@@ -71,6 +72,20 @@ class EventedArtifactStore(StoreWrapper):
         if applied and applied.last_chunk and ref.artifact_id in self._known:
             self._known[ref.artifact_id] = self._known[ref.artifact_id][:1]
         return await self._notify(applied) if applied else None
+
+    async def at_version(self, ref: Ref) -> Artifact:
+        """The artifact without a draft: the task's own is closed first.
+
+        Raises:
+            ArtifactNotFound, ArtifactBusy: there is none; another task is writing it.
+        """
+        artifact = await self.get(ref)
+        if not artifact.open:
+            return artifact
+        closed = await self.close(ref)
+        if closed is None:
+            raise ArtifactBusy(artifact.artifact_id, artifact.changed_by)
+        return closed.artifact
 
     async def report_edit(self, event: EditStarted | EditChunk | EditSuggested | EditAborted) -> None:
         """Report the progress of an edit. Nothing has been changed yet."""

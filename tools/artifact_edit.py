@@ -8,12 +8,14 @@ version with the same content.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from a2a_canvas.store.models import Artifact, text_of
+from a2a_canvas.store.models import text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
+from a2a_canvas.tools.change_report import describe_suggestions
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.json_stream import Delta, JsonEvent, Value
@@ -66,11 +68,11 @@ class EditHead(InputHead):
     old_text: OldText | None = None
 
 
-class _EditCall(StreamingCall[ArtifactEditInput]):
-    """`_edit` is set from the announcement of the edit to its end."""
+class PassageCall(StreamingCall[ArtifactEditInput]):
+    """A call that changes a passage, or suggests how. `_edit` is set from the announcement of the edit to its end."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(NAME, ArtifactEditInput, 1, workspace)
+    def __init__(self, name: str, workspace: Workspace) -> None:
+        super().__init__(name, ArtifactEditInput, 1, workspace)
         self._head = EditHead()
         self._pieces: list[str] = []
         self._edit: EditStream | None = None
@@ -103,32 +105,18 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             await self._edit.feed(text)
 
     async def _begin(self, artifact_id: str, old_text: str) -> EditStream:
-        artifact = await self._at_a_version(artifact_id)
+        artifact = await self._workspace.store.at_version(self._workspace.ref(artifact_id))
         if text_of(artifact.parts) is None:
             raise CallRefused(
                 f"Artifact {artifact_id!r} has no text to edit. Use artifact_update. Nothing was changed."
             )
-        found = find_once(artifact.text, old_text)
+        found = find_once(artifact.text, old_text, tool=self._name)
         if isinstance(found, str):
             raise CallRefused(found)
         edit = EditStream(self._workspace, EditTarget(artifact_id, artifact.version, artifact.text, found), "replace")
         await edit.start()
         self._title = artifact.title
         return edit
-
-    async def _at_a_version(self, artifact_id: str) -> Artifact:
-        """The artifact without a draft."""
-        ref = self._workspace.ref(artifact_id)
-        artifact = await self._workspace.store.get(ref)
-        if not artifact.open:
-            return artifact
-        closed = await self._workspace.store.close(ref)
-        if closed is None:
-            raise CallRefused(
-                f"Artifact {artifact_id!r} is being written by another task. Nothing was changed. "
-                "Try again when it is done."
-            )
-        return closed.artifact
 
     async def _complete(self, whole: ArtifactEditInput) -> str:
         assert self._edit  # the input is complete and nothing has failed, so the passage was found
@@ -140,6 +128,8 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             await self._undo()
             raise
         self._edit = None
+        if applied.suggestions:
+            return f"Suggested; {describe_suggestions(applied.suggestions)} of {whole.artifact_id} is open."
         return f"Edited; version {applied.version} of {whole.artifact_id} is saved."
 
     async def _undo(self) -> None:
@@ -148,4 +138,4 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             await edit.abort()
 
 
-artifact_edit = Tool(NAME, DESCRIPTION, ArtifactEditInput, _EditCall, eager=True)
+artifact_edit = Tool(NAME, DESCRIPTION, ArtifactEditInput, partial(PassageCall, NAME), eager=True)

@@ -33,15 +33,19 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 _NOT_BLANK = re.compile(r"\S+")
 
 
-def find_once(text: str, quote: str) -> Span | str:
-    """The position of a non-empty `quote` in `text`; or why it is not unique, and how to quote better."""
+def find_once(text: str, quote: str, *, tool: str = "artifact_edit", field: str = "old_text") -> Span | str:
+    """The position of a non-empty `quote` in `text`; or why it is not unique, and how to quote better.
+
+    Args:
+        tool, field: the call that has the quote.
+    """
     match list(islice(_places(text, quote), MAX_COUNT + 1)):
         case []:
-            return _explain_absent(text, quote)
+            return _explain_absent(text, quote, field)
         case [place]:
             return place
         case places:
-            return _explain_several(text, places)
+            return _explain_several(text, places, tool, field)
 
 
 def _places(text: str, quote: str) -> Iterator[Span]:
@@ -54,13 +58,13 @@ def _places(text: str, quote: str) -> Iterator[Span]:
 # ------------------------------------------------------------------------- too often
 
 
-def _explain_several(text: str, hits: list[Span]) -> str:
+def _explain_several(text: str, hits: list[Span], tool: str, field: str) -> str:
     often = f"{len(hits)} times" if len(hits) <= MAX_COUNT else f"more than {MAX_COUNT} times"
     which = f"The first {MAX_PLACES} places:" if len(hits) > MAX_PLACES else "The places:"
     lines = text.split("\n")
     places = [f"{n}.\n{_around(text, lines, hit)}" for n, hit in enumerate(hits[:MAX_PLACES], 1)]
     why = (
-        f"old_text occurs {often}, and it must occur exactly once. Nothing was changed. Call artifact_edit again and "
+        f"{field} occurs {often}, and it must occur exactly once. Nothing was changed. Call {tool} again and "
         f"quote more of what stands around the place you mean. {which}"
     )
     return "\n".join((why, *places))
@@ -95,8 +99,8 @@ def _cut(line: str, at: int) -> str:
 # --------------------------------------------------------------------------- not at all
 
 
-def _explain_absent(text: str, quote: str) -> str:
-    why = "old_text does not occur in the artifact's text. Nothing was changed."
+def _explain_absent(text: str, quote: str, field: str) -> str:
+    why = f"{field} does not occur in the artifact's text. Nothing was changed."
     if blanks := _with_other_whitespace(text, quote):
         blank_text = blanks.extract(text)
         excerpt = to_json(blank_text[:MAX_EXCERPT]) + ("… (cut)" if len(blank_text) > MAX_EXCERPT else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from a2a_canvas.tools.annotations.annotation_tools import comment, comments, reply, resolve, suggest
 from a2a_canvas.tools.artifact_edit import artifact_edit
 from a2a_canvas.tools.artifact_read import artifact_list, artifact_read
 from a2a_canvas.tools.artifact_restore import artifact_restore
@@ -15,6 +16,11 @@ TOOLS: tuple[Tool, ...] = (
     artifact_restore,
     artifact_read,
     artifact_list,
+    comments,
+    comment,
+    reply,
+    resolve,
+    suggest,
     ask_user,
     decline_task,
 )

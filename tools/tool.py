@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from a2a_canvas.store.annotations.review import Review
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author, JsonValue, Ref
@@ -76,6 +77,7 @@ class Workspace:
     Attributes:
         new_id: makes an id for an edit, unique in the task.
         read_limit: the most characters of an artifact shown to the model at once.
+        review: the agent's annotations; None where it can make none.
     """
 
     store: EventedArtifactStore
@@ -83,6 +85,7 @@ class Workspace:
     task_id: str
     new_id: Callable[[], str] = _short_id
     read_limit: int = READ_LIMIT
+    review: Review | None = None
 
     def ref(self, artifact_id: str, author: Author = "agent") -> Ref:
         return Ref(self.context_id, artifact_id, self.task_id, author)

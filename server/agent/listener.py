@@ -1,4 +1,4 @@
-"""Maps the notifications of an evented store to events of the turn, and shields final steps from cancellation.
+"""Opens the workspace of a task: what its store and its review notify become events of the turn.
 
 An announced edit must end, and its artifact must be shown, even when cancelled: hence `shield`. A change needs no
 shield: its event is emitted in the event-loop step that applies it.
@@ -7,14 +7,18 @@ shield: its event is emitted in the event-loop step that applies it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit
+from a2a_canvas.store.annotations.review import MakeReview
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditEvent
-from a2a_canvas.store.evented import Listen
+from a2a_canvas.store.evented import EventedArtifactStore, Listen
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import AppliedChange
+from a2a_canvas.tools.tool import Workspace
 
 T = TypeVar("T")
 
@@ -41,6 +45,25 @@ def listener(emit: Emit) -> Listen:
         await emit(artifact_changed(notified) if isinstance(notified, AppliedChange) else notified)
 
     return listen
+
+
+def open_workspace(
+    store: ArtifactStore,
+    emit: Emit,
+    context_id: ContextKey,
+    task_id: str,
+    make_review: MakeReview | None = None,
+    changed: Iterable[str] = (),
+) -> Workspace:
+    """The workspace of a task, with the agent's review.
+
+    Args:
+        make_review: None: the agent can make no annotations.
+        changed: ids of the artifacts that the task has changed so far.
+    """
+    evented = EventedArtifactStore(store, listener(emit), changed)
+    review = make_review("agent", evented, emit) if make_review else None
+    return Workspace(evented, context_id, task_id, review=review)
 
 
 def artifact_changed(applied: AppliedChange) -> ArtifactChanged:

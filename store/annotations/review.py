@@ -45,12 +45,14 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.merge import MergeResult, merge
-from a2a_canvas.store.models import AppliedChange, Ref, Version
+from a2a_canvas.store.models import AppliedChange, Author, Ref, Version
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.hunks import Hunk
 from a2a_canvas.store.text.spans import Span, difference, splice
 
 Report = Callable[[AnnotationsChanged], Awaitable[None]]
+MakeReview = Callable[[Author, EventedArtifactStore, Report], "Review"]
+"""Makes the review of a task: that of the sender of its message, or the agent's."""
 Chosen = Callable[[PlacedAnnotation], bool]
 
 

@@ -12,13 +12,14 @@ from typing import Any
 from a2a_canvas import Turn
 from a2a_canvas.server.agent.loops.passage_edit import Edit
 from a2a_canvas.testing import agent
+from a2a_canvas.tools.annotations.listed_annotation import ListedAnnotation, ListedRemark
 from a2a_canvas.tools.functions.recorded_call import RecordedCall
 from tests.docs.pages import blocks, page, rows
 from tests.server.test_own_loop import served
 
 PAGE = page("own-loop")
-FIRST, GENERATOR, DURABILITY, TOOLS, EDITS, STATE, AGUI = blocks(PAGE, "python")
-ENGINE = {"calls", "enter", "output", "reply", "run_tool", "settle", "within"}
+FIRST, GENERATOR, DURABILITY, TOOLS, EDITS, REVIEW, STATE, AGUI = blocks(PAGE, "python")
+ENGINE = {"calls", "enter", "output", "reply_stream", "run_tool", "settle", "within"}
 """What adapters and the server itself use of a turn."""
 
 
@@ -103,3 +104,26 @@ def agent_state(code: str) -> Any:
         events = client.post("/canvas/stream", json=run).text.splitlines()
     [snapshot] = [json.loads(each.removeprefix("data: ")) for each in events if '"STATE_SNAPSHOT"' in each]
     return snapshot["snapshot"]["agent"]
+
+
+def test_a_function_answers_comments_and_suggests() -> None:
+    names = names_of(REVIEW)
+
+    async def agent_(turn: Turn) -> None:
+        if turn.text == "write":
+            await turn.artifact("report").append("High tide is at noon.\n")
+        else:
+            await turn.comment("report", "noon", "Every day?")
+            await names["agent"](turn)
+            thread = (await turn.comments("report"))[0].thread
+            assert [each.text for each in thread] == ["Every day?", "Thanks, I suggest a change."]
+
+    with agent(loop=agent_) as it:
+        it.send("write")
+        assert it.send("review").text == "See suggestion 2."
+
+
+def test_the_list_of_an_annotations_fields_is_complete() -> None:
+    shown = PAGE.partition("## Comments and suggestions")[2].partition("\n## ")[0].rpartition("```")[2]
+    named = {*re.findall(r"`(\w+)`", shown)}
+    assert named >= {field.name for kind in (ListedAnnotation, ListedRemark) for field in fields(kind)}

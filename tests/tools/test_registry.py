@@ -15,6 +15,11 @@ def test_each_tool_has_a_name_of_its_own_a_description_and_an_object_as_schema()
         "artifact_restore",
         "artifact_read",
         "artifact_list",
+        "comments",
+        "comment",
+        "reply",
+        "resolve",
+        "suggest",
         "ask_user",
         "decline_task",
     ]
@@ -24,7 +29,7 @@ def test_each_tool_has_a_name_of_its_own_a_description_and_an_object_as_schema()
 
 
 def test_only_what_is_written_is_streamed_and_only_what_ends_or_pauses_the_turn_acts_last() -> None:
-    assert [tool.name for tool in TOOLS if tool.eager] == ["artifact_update", "artifact_edit"]
+    assert [tool.name for tool in TOOLS if tool.eager] == ["artifact_update", "artifact_edit", "suggest"]
     assert [tool.name for tool in TOOLS if tool.acts_last] == ["ask_user", "decline_task"]
 
 

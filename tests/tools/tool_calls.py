@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import AppliedChange, Content
@@ -42,14 +42,14 @@ class RecordingListener:
                 self.open[told.edit_id] = ""
             case EditChunk():
                 self.open[told.edit_id] += told.chunk
-            case EditCompleted() | EditAborted():
+            case EditCompleted() | EditSuggested() | EditAborted():
                 del self.open[told.edit_id]
 
     @property
     def kinds(self) -> list[str]:
         return [type(told).__name__ for told in self.told]
 
-    def edits(self, kind: Any = EditStarted | EditChunk | EditCompleted | EditAborted) -> list[Any]:
+    def edits(self, kind: Any = EditEvent) -> list[Any]:
         return [told for told in self.told if isinstance(told, kind)]
 
     def changes(self) -> list[AppliedChange]:

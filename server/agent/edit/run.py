@@ -31,17 +31,17 @@ from a2a_canvas.server.agent.annotation_operations import (
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.annotate import check_annotation_operation, run_annotation_operation
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, get_without_draft, put
+from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, put
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
 from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, Upload, VersionStep
-from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.agent.listener import listener, open_workspace
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
-from a2a_canvas.store.annotations.review import Report, Review
+from a2a_canvas.store.annotations.review import MakeReview
 from a2a_canvas.store.annotations.suggesting_store import SuggestingStore
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, Redo, Restore, Undo
@@ -58,10 +58,9 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import AppliedChange, Artifact, Author, JsonValue, Ref, text_of
+from a2a_canvas.store.models import AppliedChange, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
-from a2a_canvas.tools.tool import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -88,10 +87,6 @@ class OperationRequest:
     @property
     def ref(self) -> Ref:
         return Ref(self.context_id, self.operation.artifact_id, self.task_id, "user")
-
-
-MakeReview = Callable[[Author, EventedArtifactStore, Report], Review]
-"""The annotations of the context, for the sender of an operation or for the agent."""
 
 
 async def check_operation(
@@ -160,14 +155,12 @@ async def run_operation(
         asyncio.CancelledError: the artifact is unchanged; the caller emits the status.
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
-    listen = listener(emit)
+    workspace = open_workspace(store, emit, request.context_id, request.task_id, make_review)
     if _suggests(request.operation):
-        assert make_review
-        evented: EventedArtifactStore = SuggestingStore(store, listen, lambda own: make_review("agent", own, emit))
-    else:
-        evented = EventedArtifactStore(store, listen)
-    context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep, instructions)
-    ending = await _OperationRun(request, evented, context, new_id, make_review).ending()
+        assert workspace.review
+        workspace = replace(workspace, store=SuggestingStore(workspace.store, workspace.review))
+    context = EditContext(llm, workspace, emit, sleep, instructions)
+    ending = await _OperationRun(request, workspace.store, context, new_id, make_review).ending()
     if not is_annotation_operation(request.operation):
         await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
@@ -249,8 +242,8 @@ class _OperationRun:
         return await run_annotation_operation(operation, review, target, owner=self.request.owner)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
-        read, verb = (_get_closed, "Suggesting a change to") if _suggests(edit) else (get_without_draft, "Editing")
-        artifact = await read(self.request.ref, self.store)
+        verb = "Suggesting a change to" if _suggests(edit) else "Editing"
+        artifact = await self.store.at_version(self.request.ref)
         target = await _target(edit, artifact, self.request.ref, self.store)
         label = AgentMessage(self.new_id(), f"{verb} {artifact.title}…", label=True, of_tool=True)
         await self.context.emit(StatusChanged(State.WORKING, label))
@@ -259,20 +252,6 @@ class _OperationRun:
 
 def _suggests(operation: Operation) -> bool:
     return isinstance(operation, SelectionEdit) and operation.mode == "suggest"
-
-
-async def _get_closed(ref: Ref, store: ArtifactStore) -> Artifact:
-    """The artifact as of its current version, whoever writes it now.
-
-    Raises:
-        ArtifactNotFound, ArtifactBusy: there is none; a task is writing its first version.
-    """
-    artifact = await store.get(ref)
-    if not artifact.open:
-        return artifact
-    if not artifact.version:
-        raise ArtifactBusy(artifact.artifact_id, artifact.changed_by)
-    return replace(artifact, content=(await store.version(ref, artifact.version)).content, open=False)
 
 
 async def _target(edit: SelectionEdit | Annotate, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:

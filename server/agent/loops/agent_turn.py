@@ -15,8 +15,8 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -40,7 +40,16 @@ from a2a_canvas.server.agent.turn.approval import escape_invisible
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
 from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, FunctionCall
-from a2a_canvas.store.errors import LimitReached
+from a2a_canvas.store.annotations.annotation import Annotation
+from a2a_canvas.store.errors import LimitReached, StoreError
+from a2a_canvas.tools.annotations.agent_review import (
+    add_comment,
+    add_reply,
+    add_suggestion,
+    list_annotations,
+    resolve_comment,
+)
+from a2a_canvas.tools.annotations.listed_annotation import ListedAnnotation
 from a2a_canvas.tools.functions.recorded_call import (
     CallPaused,
     CallServices,
@@ -52,6 +61,7 @@ from a2a_canvas.tools.functions.recorded_call import (
 )
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
+from a2a_canvas.tools.streaming import CallRefused
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace, to_json
 
 logger = logging.getLogger(__name__)
@@ -71,6 +81,16 @@ class ReplyTooLong(LimitReached):
         super().__init__(
             f"The agent's reply exceeds {MAX_REPLY:,} characters. Have it write long texts to an artifact."
         )
+
+
+@contextmanager
+def _refused_as_tool_errors() -> Iterator[None]:
+    try:
+        yield
+    except LimitReached:
+        raise
+    except (CallRefused, StoreError) as error:
+        raise ToolError(str(error)) from None
 
 
 class TurnEnded(BaseException):
@@ -148,7 +168,7 @@ class Turn(RecordedCall):
         state: one JSON value of the conversation.
         values: for adapters of frameworks: named bytes of the conversation.
         model: for adapters of frameworks: streams the answers and tool calls of the agent's own model.
-        reply, output: for `model`: what clients see.
+        reply_stream, output: for `model`: what clients see.
         calls: those of `tools`.
     """
 
@@ -180,7 +200,7 @@ class Turn(RecordedCall):
         self.handed_over = False
         self.asked: list[Question] = []
         self.ending: Ending | None = None
-        self.reply = reply
+        self.reply_stream = reply
         self.output = output
         self._calls = StreamedCalls(workspace, services.writers)
         self.model = ModelSteps(self, self._calls)
@@ -271,6 +291,66 @@ class Turn(RecordedCall):
             raise CallPaused(asked.question, asked.authentication)
         self.pass_point(number)
         return answer
+
+    # ---------------------------------------------------------------------- comments
+
+    async def comments(self, artifact_id: str) -> list[ListedAnnotation]:
+        """The comments and suggestions on passages of an artifact, oldest first.
+
+        Raises:
+            ToolError: there is no such artifact.
+        """
+        self._check_open()
+        with _refused_as_tool_errors():
+            return await list_annotations(self._workspace, artifact_id)
+
+    async def comment(self, artifact_id: str, quote: str, text: str) -> int:
+        """Comment on a passage. It is a step: a rerun makes no second comment.
+
+        Args:
+            quote: the passage, which must occur in the text once.
+
+        Returns:
+            The comment's number in the artifact.
+
+        Raises:
+            ToolError: it cannot be made; the message says why.
+        """
+        self._check_words(quote=quote, text=text)
+        return await self._annotate("comment", lambda place: add_comment(place, artifact_id, quote, text))
+
+    async def suggest(self, artifact_id: str, old: str, new: str, text: str = "") -> int:
+        """Suggest to replace the passage `old`, with a comment. Otherwise as `comment`."""
+        self._check_words(old=old)
+        return await self._annotate("suggest", lambda place: add_suggestion(place, artifact_id, old, new, text))
+
+    async def reply(self, artifact_id: str, number: int, text: str) -> None:
+        """Reply to a comment or a suggestion. It is a step; raises as `comment`."""
+        self._check_words(text=text)
+        await self._annotate("reply", lambda place: add_reply(place, artifact_id, number, text))
+
+    async def resolve(self, artifact_id: str, number: int) -> None:
+        """Resolve a comment. It is a step; raises as `comment`."""
+        await self._annotate("resolve", lambda place: resolve_comment(place, artifact_id, number))
+
+    async def _annotate(self, name: str, act: Callable[[Workspace], Awaitable[Annotation]]) -> int:
+        self.check_step(f"{name} was called")
+        step = self.number_step(f"turn.{name}")
+        if step in self._kept:
+            number: int = self.pass_step(step)
+            return number
+        await self.check_limits()
+        await self.save()
+        with _refused_as_tool_errors():
+            made = await act(self._workspace)
+        await self.keep_now(step, made.number)
+        await self._services.flushed()
+        return made.number
+
+    def _check_words(self, **words: str) -> None:
+        for name, text in words.items():
+            if not require_text(text):
+                raise ToolError(f"{name} must not be empty.")
 
     # ---------------------------------------------------------------------- steps
 
@@ -437,9 +517,9 @@ class Turn(RecordedCall):
         """Show a call that does not stream, which ends the round; nothing waits once it is shown."""
         await self.model.prepare_call()
         await self._pieces.set_aside(self._step)
-        await self.reply.begin_call(call_id, name)
-        await self.reply.add_input(call_id, to_json(given))
-        made = await self.reply.end_call(call_id)
+        await self.reply_stream.begin_call(call_id, name)
+        await self.reply_stream.add_input(call_id, to_json(given))
+        made = await self.reply_stream.end_call(call_id)
         assert made  # the input is valid JSON
         await self.settle("tool_use")
         return made

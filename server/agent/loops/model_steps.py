@@ -45,7 +45,7 @@ def _done(value: Any) -> Outcome:
 class SteppedTurn(Protocol):
     """What `ModelSteps` needs of a turn; see `Turn`."""
 
-    reply: ReplyStream
+    reply_stream: ReplyStream
     output: TurnOutput
 
     @property
@@ -154,7 +154,7 @@ class ModelSteps:
         outer = _ANSWER.set(answer)
         try:
             value = await fn()
-            for call_id in self._turn.reply.open_calls if self._streaming is answer else ():
+            for call_id in self._turn.reply_stream.open_calls if self._streaming is answer else ():
                 await self.end_call(call_id)
         except BaseException as error:
             if self._streaming is answer:
@@ -179,7 +179,7 @@ class ModelSteps:
         """The model begins to write a call of a tool; ignored if clients have seen the call."""
         if self._turn.is_live and call_id not in self._shown and self._may_stream(_ANSWER.get()):
             self._calls.begin(call_id, name)
-            await self._turn.reply.begin_call(call_id, name)
+            await self._turn.reply_stream.begin_call(call_id, name)
 
     def _may_stream(self, answer: _ModelAnswer | None) -> bool:
         if answer is None:  # of a framework with checkpoints
@@ -190,8 +190,8 @@ class ModelSteps:
     async def add_input(self, call_id: str, piece: str) -> None:
         """A piece of the JSON of a call's input. An artifact grows with it, if the tool is one of `ARTIFACT_TOOLS`."""
         await self._turn.pace(len(piece))
-        if self._turn.is_live and piece and call_id in self._turn.reply.open_calls:
-            await self._turn.reply.add_input(call_id, piece, partial(self._feed, call_id))
+        if self._turn.is_live and piece and call_id in self._turn.reply_stream.open_calls:
+            await self._turn.reply_stream.add_input(call_id, piece, partial(self._feed, call_id))
 
     async def _feed(self, call_id: str, piece: str) -> None:
         if label := await self._calls.feed(call_id, piece):
@@ -199,8 +199,8 @@ class ModelSteps:
 
     async def end_call(self, call_id: str) -> None:
         """The input of a call is complete."""
-        if self._turn.is_live and call_id in self._turn.reply.open_calls:
-            if made := await self._turn.reply.end_call(call_id):
+        if self._turn.is_live and call_id in self._turn.reply_stream.open_calls:
+            if made := await self._turn.reply_stream.end_call(call_id):
                 self._shown[call_id] = ShownCall(made.index, made.id)
                 if answer := _ANSWER.get():
                     answer.calls.append(call_id)
@@ -302,7 +302,7 @@ class ModelSteps:
             return [await fn(), made]
 
         async def show() -> None:
-            if made and not self._turn.reply.open_calls:  # else the round ends with the last of the calls
+            if made and not self._turn.reply_stream.open_calls:  # else the round ends with the last of the calls
                 await self._turn.settle("tool_use")
             for call_id, outcome in results:
                 if call_id in self._shown and f"{_CALL}{call_id}" not in self._turn.results:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending, ending_from_tools
 from a2a_canvas.server.agent.events import Emit, State, ToolStep, Transcript, UserMessage
-from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.agent.listener import open_workspace
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
@@ -35,9 +35,9 @@ from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question,
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, pending_calls
 from a2a_canvas.server.agent.turn.turn import TurnRequest
+from a2a_canvas.store.annotations.review import MakeReview
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
-from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, StepKind
 from a2a_canvas.tools.functions.results import EditError, ToolError
@@ -87,13 +87,14 @@ async def run_function(
     flushed: Callable[[], Awaitable[None]],
     instructions: str = "",
     find_tool: FindTool = find_no_tool,
+    make_review: MakeReview | None = None,
 ) -> None:
-    """Run the turn to its end or its pause; the last event is its status. Raises as `run_turn`."""
+    """Run the turn to its end or its pause; the last event is its status. Arguments and errors as in `run_turn`."""
     agui = AguiTask(request.agui, emit)
-    evented = EventedArtifactStore(store, listener(emit), request.turn.changed)
-    workspace = Workspace(evented, request.turn.context_id, request.turn.task_id)
+    ids = request.turn.context_id, request.turn.task_id
+    workspace = open_workspace(store, emit, *ids, make_review, request.turn.changed)
     for artifact_id in request.turn.drafts:
-        evented.adopt_draft(workspace.ref(artifact_id))
+        workspace.store.adopt_draft(workspace.ref(artifact_id))
     output = TurnOutput(agui.emit, new_id, request.turn.transcript)
     reply = FramedReply(request.turn.progress, workspace, output, request.turn.caller, request.frame)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}

@@ -21,7 +21,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import (
@@ -34,7 +34,7 @@ from a2a_canvas.server.agent.endings import (
     with_closing_text,
 )
 from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
-from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.agent.listener import open_workspace
 from a2a_canvas.server.agent.model import LLM, NOT_ASKED, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, find_no_tool
@@ -43,9 +43,9 @@ from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
 from a2a_canvas.server.agent.turn.turn_requests import TurnRequests
 from a2a_canvas.server.agent.turn.window import WindowEstimates
+from a2a_canvas.store.annotations.review import MakeReview
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
-from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.recorded_call import do_nothing
@@ -125,6 +125,7 @@ async def run_turn(
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     flushed: Callable[[], Awaitable[None]] = do_nothing,
     find_tool: FindTool = find_no_tool,
+    make_review: MakeReview | None = None,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
 
@@ -133,6 +134,7 @@ async def run_turn(
         instructions: precede our own rules in the system prompt.
         flushed: waits until all emitted events are durable.
         find_tool: waits for a tool missing from `tools`, for a call made before a restart.
+        make_review: see `open_workspace`.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
@@ -143,8 +145,9 @@ async def run_turn(
     """
     tools = tuple(tools)
     requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates(), instructions)
-    evented = EventedArtifactStore(store, listener(emit), request.changed)
-    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=requests.read_limit)
+    ids = request.context_id, request.task_id
+    workspace = open_workspace(store, emit, *ids, make_review, request.changed)
+    workspace, evented = replace(workspace, read_limit=requests.read_limit), workspace.store
     for artifact_id in request.drafts:
         evented.adopt_draft(workspace.ref(artifact_id))
     output = TurnOutput(emit, new_id, request.transcript)

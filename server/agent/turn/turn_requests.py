@@ -50,6 +50,9 @@ that was left out.
 append=false, the next with append=true.
 - Set last_chunk=true in the last artifact_update that writes an artifact. Every artifact_edit and artifact_restore is \
 finished by itself.
+- People and agents comment on passages and suggest changes: read them with comments. Use comment or suggest instead \
+of an edit when you are asked to review, or what you would change is not yours to decide; when you have dealt with a \
+comment, reply to it or resolve it.
 - Which artifact the user means: the one they name; else the one they are looking at or have selected something in, \
 which a note in square brackets in front of their message tells you, for example [The user is looking at artifact \
 "report", version 3; selected there, lines 2-3: "…"]; else the one changed last, which is the last in artifact_list. \

@@ -552,6 +552,7 @@ class Turns:
             instructions=self.instructions,
             sleep=self.sleep,
             flushed=flushed,
+            make_review=partial(self._make_review, record, handle),
         )
 
     async def _run_agent(
@@ -575,6 +576,7 @@ class Turns:
             flushed=flushed,
             instructions=self.instructions,
             find_tool=self.find_tool,
+            make_review=partial(self._make_review, record, handle),
         )
 
     async def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:

@@ -27,19 +27,19 @@ class ShownCalls:
     @property
     def open(self) -> bool:
         """Whether the input of a call is incomplete."""
-        return bool(self.turn.reply.open_calls)
+        return bool(self.turn.reply_stream.open_calls)
 
     async def begin(self, call_id: str, name: str) -> None:
         self._unsettled = True
-        await self.turn.reply.begin_call(call_id, name, carried_out=True)
+        await self.turn.reply_stream.begin_call(call_id, name, carried_out=True)
         await self.turn.progress(f"Running {name}…")
 
     async def add_input(self, call_id: str, piece: str) -> None:
-        await self.turn.reply.add_input(call_id, piece)
+        await self.turn.reply_stream.add_input(call_id, piece)
 
     async def end(self, call_id: str) -> None:
         """The input is complete."""
-        if made := await self.turn.reply.end_call(call_id):
+        if made := await self.turn.reply_stream.end_call(call_id):
             self._shown[call_id] = made.index, made.id
         await self._show_results()
 

@@ -102,6 +102,7 @@ class AgentLife(Life):
             new_id=ids(),
             flushed=self._flushed,
             find_tool=self.find_tool,
+            make_review=self.annotations.make_review,
         )
 
     def _values(self) -> TaskValues:

@@ -26,6 +26,7 @@ from a2a_canvas.store.models import Artifact, Limits, Ref, Version
 from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import EventRecorder, FakeLLM, Step, ids, said
+from tests.server.agent.turn.told_annotations import ToldAnnotations
 
 DOC = Ref("context", "doc", "another-task")
 
@@ -46,6 +47,7 @@ class TurnHarness:
         self.tools = (*tools,)
         self.llm = FakeLLM(calls, thinking)
         self.told = EventRecorder()
+        self.annotations = ToldAnnotations(self.told)
         self.store = store or InMemoryArtifactStore(artifact_limits)
         self.new_messages: list[UserMessage] = []
         self.closed = False
@@ -82,6 +84,7 @@ class TurnHarness:
             new_id=ids(),
             window_estimates=self.sizes,
             sleep=self._sleep,
+            make_review=self.annotations.make_review,
         )
 
     async def _sleep(self, seconds: float) -> None:

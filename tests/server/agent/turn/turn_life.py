@@ -23,6 +23,7 @@ from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import EventRecorder, ids, no_time, said
 from tests.server.agent.edit.operation_harness import check_edits
 from tests.server.agent.turn.cut_harness import Cut, Cuts, WaitingStore, YieldingModel, folded, items_of
+from tests.server.agent.turn.told_annotations import ToldAnnotations
 from tests.server.agent.turn.turn_scripts import START
 
 
@@ -36,6 +37,7 @@ class Life:
     def __init__(self, llm, record=START, documents=None, limits: Limits | None = None, tools=TOOLS) -> None:
         self.llm = YieldingModel(llm)
         self.told = EventRecorder()
+        self.annotations = ToldAnnotations(self.told)
         self.base = record
         self.limits = limits
         self.tools = tools
@@ -85,6 +87,7 @@ class Life:
             new_id=ids(),
             sleep=no_time,
             find_tool=self.find_tool,
+            make_review=self.annotations.make_review,
         )
 
     async def _take_back(self) -> None:
