@@ -17,6 +17,8 @@ const CANVAS = join(ROOT, "server/canvas");
 const START = "main.js";
 /** Programs that run beside the page; each is a bundle of its own. */
 const WORKERS = ["a2a/shared_worker.js"];
+/** The frame of HTML programs: one inline script, because its origin can load nothing. */
+const PROGRAM = "document/program/shell.js";
 const COPIED = ["icon.svg"];
 /** Style sheets that a view loads itself. */
 const LATER = ["style/developer.css"];
@@ -157,6 +159,12 @@ async function index() {
   return page.replace(links, `  <style nonce="{nonce}">${(await Promise.all(sheets)).join("")}</style>\n`).replaceAll(/\n\s*/g, "\n");
 }
 
+/** The frame of HTML programs. */
+async function program() {
+  const { outputFiles } = await build({ ...OPTIONS, entryPoints: [PROGRAM], format: "iife" });
+  return `<!doctype html><meta charset="utf-8"><title>Program</title><script>${outputFiles[0].text.trim()}</script>\n`;
+}
+
 /** The names and contents of all sources (rule 4); tests/server/canvas/test_built.py computes the same. */
 async function digest() {
   const found = (await readdir(CANVAS, { recursive: true })).map((name) => name.replaceAll("\\", "/"));
@@ -173,7 +181,7 @@ async function bundle(folder) {
   const main = await buildStart(start, used);
   const { outputFiles: workers } = await build({ ...OPTIONS, entryPoints: WORKERS });
   /** @type {Map<string, string>} */
-  const files = new Map([["index.html", await index()], ["SOURCES", `${await digest()}\n`]]);
+  const files = new Map([["index.html", await index()], ["program.html", await program()], ["SOURCES", `${await digest()}\n`]]);
   for (const { path, text } of [...outputFiles, ...main, ...workers]) {
     const name = relative(CANVAS, path);
     files.set(name, linked(name, text));

@@ -269,6 +269,9 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
       await post(parts, { taskId: waiting?.taskId, metadata: lookingAt(store.state) }).catch(() => {});
     },
 
+    /** A message to the agent that answers nothing. @param {string} text */
+    ask: (text) => post([{ text }]).catch(() => {}),
+
     /** @param {string} taskId @param {string} text */
     answer: (taskId, text) => post([{ text }], { taskId }).catch(() => {}),
 

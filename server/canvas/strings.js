@@ -112,6 +112,12 @@ export const TEXT = Object.freeze({
   viewNotLoaded: "This view could not be loaded.", documentCopied: "Copied {name}.",
   downloadInstead: "Download the document instead.", writing: "Writing… It is read-only until it is finished.",
   rewritingPassage: "Rewriting a passage…",
+  fixError: "{name} reports this error when it runs. Fix it.\n\n```\n{error}\n```",
+  // document/program/program.js
+  programOf: "Program {name}", programErrors: "Errors of the program", fixIt: "Fix it",
+  programNotStarted: "The program could not be started. Reload the page and try again.",
+  programTooLoud: "The program was stopped: it sends too many messages.",
+  programLeft: "The program was stopped: it tried to open {address}.",
   // document/saving/conflict_view.js
   conflict: "Conflict", sameWords: "The same words were", placesWere: "{places} were", nothing: "nothing",
   changedMeanwhile: "{where} changed by someone else while you typed.",
@@ -122,7 +128,8 @@ export const TEXT = Object.freeze({
   putNoAnswer: "the server does not answer.", changesKept: "Your changes are kept.",
   changesBack: "Your unsaved changes to {name} have been restored.",
   // document/views.js
-  sourceOf: "Source of {name}",
+  sourceOf: "Source of {name}", run: "Run", runAgain: "Run again", aboutRun: "It runs without access to this page or any network.",
+  changedSinceRun: "The document has changed since it was started.",
   // identity/link.js
   guestOrUser: "{user} can open the conversation, too. A guest’s messages have no name.",
   guestOnly: "The conversation is not shared with {user} by name, so the link opens it as a guest. {user} stays signed in everywhere else.",

@@ -182,7 +182,8 @@ export function createDocumentPane(app) {
     };
     const ticks = store.state.version === null && mayType(store.state, artifact);
     const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
-    const view = await createView(mode, { ...options, onTick, documents }, tellLoading);
+    const onFix = ticks ? (/** @type {string} */ error) => fix(artifactId, error) : undefined;
+    const view = await createView(mode, { ...options, onTick, onFix, documents }, tellLoading);
     const follower = createAutoScroll(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
     return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
   }
@@ -274,6 +275,15 @@ export function createDocumentPane(app) {
     const ticked = text.slice(0, place.start) + (sign === "[ ]" ? "[x]" : "[ ]") + text.slice(place.end);
     const { ok, said } = await app.operate("put", artifactId, { text: ticked, baseVersion: version, merge: true });
     ok || !app.isOpen(contextId) || app.notify("error", said);
+  }
+
+  /** Asks the agent to mend what a program has said. @param {string} artifactId @param {string} error */
+  async function fix(artifactId, error) {
+    const { contextId } = store.state;
+    if ((await typing.flush()) && app.isOpen(contextId)) {
+      const { name } = store.state.artifacts[artifactId];
+      await app.ask(say(TEXT.fixError, { name: plainName(name), error: error.replaceAll("```", '"""') }));
+    }
   }
 
   /** @param {string} artifactId @param {import("./markdown/selection.js").Passage|null} passage */

@@ -1,6 +1,7 @@
 // @ts-check
 /** The ways to show an artifact, behind one interface, so that the pane knows none of them. Libraries are loaded on demand. */
 
+import { button } from "../controls.js";
 import { h, setText } from "../dom.js";
 import { partOf, singly } from "../loading.js";
 import { TEXT, say } from "../strings.js";
@@ -50,6 +51,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {(passage: Passage|null) => void} onSelect
  * @property {(input: Input) => void} onInput
  * @property {import("./markdown/links.js").Documents} [documents]  of the same conversation
+ * @property {(error: string) => void} [onFix]  the user wants an error of a program to be fixed
  * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
  */
 
@@ -58,6 +60,7 @@ const GROWING_MS = 500;
 
 const markdownPart = partOf(() => Promise.all([import("./markdown/markdown.js"), import("./markdown/selection.js")]));
 const editorPart = partOf(() => import("./editor/editor.js"));
+const programPart = partOf(() => import("./program/program.js"), { early: false });
 
 /**
  * @param {Mode} mode
@@ -72,7 +75,7 @@ export function createView(mode, options, tell) {
     case "source":
       return sourceView(options, tell);
     case "preview":
-      return Promise.resolve(options.kind.name === "diagram" ? diagramView(options) : previewView(options));
+      return Promise.resolve(previewOfKind(options));
     case "parts":
       return Promise.resolve(partsView(options));
   }
@@ -252,6 +255,70 @@ function previewView({ artifact, text, kind }) {
     }
   }
   return { ...still(element, update), destroy: () => clearTimeout(timer) };
+}
+
+/** @param {ViewOptions} options @returns {View} */
+function previewOfKind(options) {
+  const { name } = options.kind;
+  return name === "diagram" ? diagramView(options) : name === "html" ? programView(options) : previewView(options);
+}
+
+/** A page as it looks, and as it runs once the user says so. @param {ViewOptions} options @returns {View} */
+function programView(options) {
+  const { artifact, onFix } = options;
+  let { text } = options;
+  const preview = previewView(options);
+  const run = button(TEXT.run, start, { sign: "play" });
+  const stop = button(TEXT.stop, end, { sign: "stop", hidden: true });
+  const note = h("span", { class: "muted", role: "status" }, TEXT.aboutRun);
+  const element = h("div", { class: "document-run" }, h("div", { class: "document-run-bar" }, run, stop, note), preview.element);
+  /** @type {{element: HTMLElement, destroy: () => void}|null} */
+  let program = null;
+  let isLeft = false;
+
+  async function start() {
+    const { createProgram } = await programPart.get();
+    if (!isLeft) {
+      program?.destroy();
+      const next = createProgram({ text, name: artifact.name, onFix });
+      (program?.element ?? preview.element).replaceWith(next.element);
+      program = next;
+      draw(TEXT.aboutRun);
+    }
+  }
+
+  function end() {
+    program?.destroy();
+    program?.element.replaceWith(preview.element);
+    program = null;
+    draw(TEXT.aboutRun);
+    run.focus();
+  }
+
+  /** @param {string} about */
+  function draw(about) {
+    run.lastChild?.replaceWith(program ? TEXT.runAgain : TEXT.run);
+    stop.hidden = program === null;
+    setText(note, about);
+  }
+
+  return {
+    ...preview,
+    element,
+    update(next, one) {
+      run.disabled = one.open;
+      if (next !== text) {
+        text = next;
+        program && draw(TEXT.changedSinceRun);
+      }
+      preview.update(next, one);
+    },
+    destroy() {
+      isLeft = true;
+      program?.destroy();
+      preview.destroy();
+    },
+  };
 }
 
 /** @param {ViewOptions} options @returns {View} */

@@ -20,6 +20,7 @@ from typing import Final
 import zstandard
 
 INDEX: Final = "index.html"
+PROGRAM: Final = "program.html"
 PLACE: Final = "{assets}"
 """The placeholder in the page for the relative address of its files."""
 NONCE: Final = "{nonce}"
@@ -87,11 +88,13 @@ class Assets:
     Attributes:
         digest: in hexadecimal (rule 2).
         index: the page, with the address of its files.
+        program: the frame of HTML programs.
         files: all others, by their paths below the folder.
     """
 
     digest: str
     index: Asset
+    program: Asset
     files: Mapping[str, Asset]
 
     @property
@@ -108,7 +111,7 @@ def read_assets(folders: Mapping[str, Path]) -> Assets:
 
     Raises:
         OSError: they cannot be read.
-        KeyError: there is no page among them.
+        KeyError: there is no page, or no frame of programs, among them.
     """
     paths = {
         f"{prefix}{path.relative_to(folder).as_posix()}": path
@@ -122,9 +125,9 @@ def read_assets(folders: Mapping[str, Path]) -> Assets:
         for piece in (name.encode(), asset.body):
             digest.update(len(piece).to_bytes(8, "big") + piece)
     name = digest.hexdigest()[:DIGEST_LENGTH]
-    index = files.pop(INDEX)
+    index, program = files.pop(INDEX), files.pop(PROGRAM)
     body = index.body.replace(PLACE.encode(), address_of(name).encode())
-    return Assets(name, Asset(body, index.media_type), files)
+    return Assets(name, Asset(body, index.media_type), program, files)
 
 
 def address_of(digest: str) -> str:

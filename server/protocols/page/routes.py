@@ -1,4 +1,4 @@
-"""The page: `GET /` for a browser, and its files at `/page/{digest}/…`.
+"""The page: `GET /` for a browser, its files at `/page/{digest}/…`, and the frame of HTML programs at `/page/program`.
 
 Rules:
 1. `GET /` is the page if `Accept` prefers HTML, and otherwise a short JSON object that says where the agent card is.
@@ -6,16 +6,21 @@ Rules:
 2. All addresses in the page are relative: it works behind a proxy that serves it below a path.
 3. A file's address contains the digest of all files, so a browser can cache it forever. The page itself is revalidated.
 4. The page shows content from a model and from strangers. The policy lets it run only its own modules, frame only
-   previews without an address, make HTML from strings in two named places, and connect to this server and the origins
-   that the operator names.
+   previews without an address and rule 6, make HTML from strings in two named places, and connect to this server and
+   the origins that the operator names.
 5. Style elements need the nonce of their answer. A cached page keeps the policy that it came with: a 304 answer has no
    policy.
+6. Programs of strangers run in `/page/program`, in an origin of their own, also if it is opened elsewhere. The page's
+   `frame-src` names this route alone, so that a program cannot load another address into its frame. Its own policy
+   refuses all requests. Two headers are needed: a CSP knows neither the connections that browsers make in advance nor,
+   in any browser so far, WebRTC.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -50,6 +55,19 @@ JSON: Final = "application/json"
 HTML: Final = "text/html"
 POLICY: Final = "Content-Security-Policy"
 NONCE_BYTES: Final = 16
+FRAMES: Final = "{frames}"
+"""The placeholder in the policy for what the page may frame."""
+PROGRAM: Final = "page/program"
+"""The frame of HTML programs, relative to the page."""
+PROGRAM_HEADERS: Final = {
+    POLICY: (
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:;"
+        " connect-src 'none'; webrtc 'block'; form-action 'none'; base-uri 'none'; sandbox allow-scripts;"
+        " frame-ancestors 'self'"
+    ),
+    "Connection-Allowlist": "()",
+    "X-DNS-Prefetch-Control": "off",
+}
 
 REVALIDATED: Final = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
 OWN_COPY: Final = {**REVALIDATED, "Cache-Control": "private, no-cache"}
@@ -78,8 +96,9 @@ def page_routes(about: Mapping[str, Any], servers: Sequence[str] | None) -> list
     endpoint = _PageEndpoint(about, security_headers(servers or ()))
     if servers is None:
         return [Route("/", endpoint.about, methods=["GET"])]
+    program = Route(f"/{PROGRAM}", endpoint.program, methods=["GET"])
     files = Route(f"/page/{{digest}}/{{name:{ANYTHING}}}", endpoint.file, methods=["GET"])
-    return [Route("/", endpoint.index, methods=["GET"]), files]
+    return [Route("/", endpoint.index, methods=["GET"]), program, files]
 
 
 def security_headers(servers: Iterable[str]) -> dict[str, str]:
@@ -93,7 +112,7 @@ def security_headers(servers: Iterable[str]) -> dict[str, str]:
 
 
 def content_security_policy(servers: Iterable[str]) -> str:
-    """The policy of the page, with the placeholder `NONCE`.
+    """The policy of the page, with the placeholders `NONCE` and `FRAMES`.
 
     Style attributes may be inline: previews use many, and they load nothing that `img-src` does not allow.
     """
@@ -106,7 +125,7 @@ def content_security_policy(servers: Iterable[str]) -> str:
         "img-src": "'self' data: blob:",
         "font-src": "'self'",
         "connect-src": " ".join(("'self'", *servers)),
-        "frame-src": "'none'",
+        "frame-src": FRAMES,
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
@@ -114,6 +133,22 @@ def content_security_policy(servers: Iterable[str]) -> str:
         "trusted-types": "dompurify a2a-canvas",
     }
     return "; ".join(f"{name} {allowed}" for name, allowed in sources.items())
+
+
+def program_sources(host: str, path: str, public: str) -> str:
+    """The addresses of the frame of programs, as a policy names them: without a scheme it is that of the page.
+
+    Args:
+        host: as the browser named it, with its port.
+        path: of the page there, if a proxy or an application has it below one, with the final slash.
+        public: the public address of the page.
+    """
+    addresses = dict.fromkeys((f"{host}{path}{PROGRAM}", f"{public.partition('://')[2]}{PROGRAM}"))
+    return " ".join(filter(_SOURCE.fullmatch, addresses)) or "'none'"
+
+
+_SOURCE: Final = re.compile(r"[\w.-]+(:\d+)?(/[\w.~%-]*)+", re.ASCII)
+"""A policy cannot name the address of an IPv6 host."""
 
 
 @cache
@@ -125,7 +160,8 @@ class _PageEndpoint:
     def __init__(self, about: Mapping[str, Any], security: Mapping[str, str]) -> None:
         self._about = about
         self._of_page = security
-        self._headers = {**security, POLICY: security[POLICY].replace(f" 'nonce-{NONCE}'", "")}
+        without = security[POLICY].replace(f" 'nonce-{NONCE}'", "").replace(FRAMES, "'none'")
+        self._headers = {**security, POLICY: without}
 
     async def about(self, request: Request) -> Response:
         return self._json(request, self._about)
@@ -138,7 +174,9 @@ class _PageEndpoint:
 
     async def _page(self, request: Request, page: Asset) -> Response:
         coding = _coding(request, page)
-        policy = self._of_page[POLICY]
+        path = f"{request.scope.get('root_path', '')}/"
+        frames = program_sources(_header(request, "host"), path, self._about["page"])
+        policy = self._of_page[POLICY].replace(FRAMES, frames)
         tag = etag_of(page.body, f"{coding} {policy}")
         caching = {**OWN_COPY, "ETag": tag}
         if is_not_modified(request, tag):
@@ -147,6 +185,10 @@ class _PageEndpoint:
         body = await asyncio.to_thread(QUICK_CODINGS[coding], page.body.replace(NONCE.encode(), nonce.encode()))
         own = {POLICY: policy.replace(NONCE, nonce), "Content-Type": page.media_type, **_encoding(coding)}
         return Response(body, headers={**self._of_page, **caching, **own})
+
+    async def program(self, request: Request) -> Response:
+        assets = await asyncio.to_thread(_assets)
+        return await self._send(request, assets.program, REVALIDATED | PROGRAM_HEADERS)
 
     async def file(self, request: Request) -> Response:
         assets = await asyncio.to_thread(_assets)
@@ -162,10 +204,10 @@ class _PageEndpoint:
         body = json.dumps(about, ensure_ascii=False).encode()
         return conditional_response(request, body, JSON, {**REVALIDATED, **self._headers})
 
-    async def _send(self, request: Request, asset: Asset, caching: Mapping[str, str]) -> Response:
+    async def _send(self, request: Request, asset: Asset, headers: Mapping[str, str]) -> Response:
         coding = _coding(request, asset)
         body = await asyncio.to_thread(asset.encode, coding)
-        return conditional_response(request, body, asset.media_type, {**caching, **self._headers, **_encoding(coding)})
+        return conditional_response(request, body, asset.media_type, {**self._headers, **headers, **_encoding(coding)})
 
     def _not_found(self, text: str) -> Response:
         headers = {**self._headers, "Cache-Control": "no-store"}

@@ -19,8 +19,8 @@ const MODES = {
     { mode: "source", label: "Edit" },
   ],
   html: [
-    { mode: "source", label: "Source" },
     { mode: "preview", label: "Preview" },
+    { mode: "source", label: "Source" },
   ],
   svg: [
     { mode: "preview", label: "Preview" },

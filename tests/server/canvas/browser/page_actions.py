@@ -21,6 +21,14 @@ READ_LATE = """() => {
   };
 }"""
 """Files are read once `readNow()` is called."""
+BRING = """
+([name, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name));
+  document.body.dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: data }));
+}
+"""
+"""Pastes a file where nobody types, so that it becomes a document."""
 
 
 def messages(page: Page) -> Locator:
@@ -51,6 +59,14 @@ async def ask(page: Page, text: str) -> None:
     field = page.get_by_role("textbox", name="Message")
     await field.fill(text)
     await field.press("Enter")
+
+
+async def bring(page: Page, name: str, text: str) -> Locator:
+    """A document of one's own, and where it is shown. Its name is shown without marks of direction."""
+    await expect(page.get_by_role("button", name="Attach files")).to_be_enabled()
+    await page.evaluate(BRING, [name, text])
+    await expect(page.locator(".document-name")).to_have_text(name.replace("\u202e", ""))
+    return page.locator(".document-panel")
 
 
 async def delay(page: Page, addresses: re.Pattern[str]) -> asyncio.Event:

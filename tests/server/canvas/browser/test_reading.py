@@ -7,33 +7,17 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import ask, messages
+from tests.server.canvas.browser.page_actions import ask, bring, messages
 from tests.server.canvas.browser.test_passages import LONG, SHORT, bar, edit_source, select, with_document
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TABLET = {"width": 820, "height": 1180}
-BRING = """
-([name, text]) => {
-  const data = new DataTransfer();
-  data.items.add(new File([text], name));
-  document.body.dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: data }));
-}
-"""
-"""Pastes a file where nobody types, so that it becomes a document."""
-
-
-async def bring(page: Page, name: str, text: str) -> Locator:
-    """A document of one's own, and where it is shown. Its name is shown without marks of direction."""
-    await expect(page.get_by_role("button", name="Attach files")).to_be_enabled()
-    await page.evaluate(BRING, [name, text])
-    await expect(page.locator(".document-name")).to_have_text(name.replace("\u202e", ""))
-    return page.locator(".document-panel")
 
 
 async def sent_by(page: Page, action: Any) -> dict[str, Any]:

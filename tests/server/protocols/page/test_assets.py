@@ -13,6 +13,7 @@ from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, media_type_
 
 FILES = {
     "index.html": "<script src={assets}/main.js>",
+    "program.html": "<script>wait()</script>",
     "main.js": "run()",
     "style/page.css": "p {}",
     "icon.png": "\x89",
@@ -47,6 +48,10 @@ def test_what_is_of_no_known_type_is_none_of_them(folder: Path, name: str) -> No
 def test_the_page_has_the_address_of_its_files(folder: Path) -> None:
     read = read_assets({"": folder})
     assert read.index.body.decode() == f"<script src=page/{read.digest}/main.js>"
+
+
+def test_the_frame_of_programs_is_none_of_the_files(folder: Path) -> None:
+    assert read_assets({"": folder}).program.body == b"<script>wait()</script>"
 
 
 def test_folders_are_put_together_each_below_its_prefix(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.protocols.page.routes import FOLDERS
+from a2a_canvas.server.protocols.page.routes import FOLDERS, program_sources
 from a2a_canvas.server.settings.settings import Settings
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
@@ -249,21 +249,59 @@ async def test_another_policy_is_another_page(http: httpx.AsyncClient) -> None:
         assert (await page_of(http)).headers["etag"] != (await page_of(other)).headers["etag"]
 
 
-async def test_the_policy_has_no_inline_style_elements_no_frames_and_html_in_named_places(
+async def test_the_policy_has_no_inline_style_elements_one_frame_and_html_in_named_places(
     http: httpx.AsyncClient,
 ) -> None:
     policy = dict(each.split(" ", 1) for each in (await page_of(http)).headers["content-security-policy"].split("; "))
     assert "unsafe-inline" not in policy["style-src"] + policy["script-src"]
-    assert policy["frame-src"] == "'none'"
+    assert policy["frame-src"] == "localhost:8000/page/program 127.0.0.1:8000/page/program"
     assert policy["worker-src"] == "'self'"
     assert policy["require-trusted-types-for"] == "'script'"
     assert policy["trusted-types"] == "dompurify a2a-canvas"
 
 
 @pytest.mark.parametrize(
+    ("host", "path", "public", "sources"),
+    [
+        ("localhost:8000", "/", "http://localhost:8000/", "localhost:8000/page/program"),
+        ("agent.example.com", "/a%20b/", "https://agent.example.com/a%20b/", "agent.example.com/a%20b/page/program"),
+        (
+            "localhost:8000",
+            "/",
+            "https://agent.example.com/canvas/",
+            "localhost:8000/page/program agent.example.com/canvas/page/program",
+        ),
+        ("[::1]:8000", "/", "http://[::1]:8000/", "'none'"),
+        ("x; script-src *", "/", "http://localhost:8000/", "localhost:8000/page/program"),
+    ],
+)
+def test_the_page_frames_the_route_of_programs_alone(host: str, path: str, public: str, sources: str) -> None:
+    assert program_sources(host, path, public) == sources
+
+
+async def test_a_program_has_a_policy_of_its_own_and_an_origin_of_its_own(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/page/program")
+    assert answer.text.startswith("<!doctype html>")
+    policy = dict(each.split(" ", 1) for each in answer.headers["content-security-policy"].split("; "))
+    assert policy.pop("script-src") == policy.pop("style-src") == "'unsafe-inline'"
+    assert policy.pop("img-src") == "data: blob:"
+    assert policy.pop("sandbox") == "allow-scripts"
+    assert policy.pop("frame-ancestors") == "'self'"
+    assert policy.pop("webrtc") == "'block'"
+    assert policy == dict.fromkeys(("default-src", "connect-src", "form-action", "base-uri"), "'none'")
+    assert answer.headers["connection-allowlist"] == "()"
+    assert "camera=()" in answer.headers["permissions-policy"]
+
+
+async def test_a_page_that_is_off_has_no_programs() -> None:
+    async with client(page="off") as http:
+        assert (await http.get("/page/program")).status_code == 404
+
+
+@pytest.mark.parametrize(
     "path",
     [
-        *("/", "/.well-known/agent-card.json", "/nowhere", "/page/0/nope.js", "/healthz"),
+        *("/", "/page/program", "/.well-known/agent-card.json", "/nowhere", "/page/0/nope.js", "/healthz"),
         *("/artifacts", "/artifacts/nope", "/auth/sign-in"),
     ],
 )

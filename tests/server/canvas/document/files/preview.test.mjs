@@ -17,7 +17,7 @@ afterEach(() => mock.timers.reset());
 async function preview(text) {
   const artifact = (open) => ({ artifactId: "a", name: "a.html", open, others: [] });
   const view = await createView("preview", { artifact: artifact(false), text, kind: HTML, readOnly: true, onSelect() {}, onInput() {} }, () => {});
-  return { frame: () => view.element.firstChild, show: (next, open = false) => view.update(next, artifact(open)), destroy: view.destroy };
+  return { frame: () => view.element.querySelector("iframe"), show: (next, open = false) => view.update(next, artifact(open)), destroy: view.destroy };
 }
 
 test("the same text leaves it as it is", async () => {
