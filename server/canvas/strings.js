@@ -96,6 +96,12 @@ export const TEXT = Object.freeze({
   // document/diagrams/
   diagram: "Diagram: {kind}", emptyDiagram: "The diagram is empty.", selectDiagram: "Select its source", saveSvg: "Save as SVG",
   savePng: "Save as PNG", diagramWrong: "This diagram cannot be drawn. {error}",
+  // document/data/csv.js
+  quoteOpen: "a quote that begins in line {line} is not closed", quoteClosed: "in line {line}, text follows a closing quote",
+  // document/data/grid.js
+  tableOf: "Table {name}", tableTooLarge: "it is longer than 5 million characters", copyTable: "Copy for spreadsheets",
+  downloadTable: "Download for spreadsheets", tableCopied: "Copied.",
+  tableFormulas: "{cells} would run as a formula in a spreadsheet: copied or downloaded here, each gets an apostrophe.",
   // document/files/files.js
   more: "More", dropToAdd: "Drop files to add them as documents", download: "Download", downloadAll: "Download all as a ZIP file",
   addDocuments: "Add documents…",
@@ -112,6 +118,7 @@ export const TEXT = Object.freeze({
   viewNotLoaded: "This view could not be loaded.", documentCopied: "Copied {name}.",
   downloadInstead: "Download the document instead.", writing: "Writing… It is read-only until it is finished.",
   rewritingPassage: "Rewriting a passage…",
+  shownAsSource: "Shown as source: {why}.", placeChanged: "Someone else has changed this place, so it was not saved.",
   fixError: "{name} reports this error when it runs. Fix it.\n\n```\n{error}\n```",
   // document/program/program.js
   programOf: "Program {name}", programErrors: "Errors of the program", fixIt: "Fix it",

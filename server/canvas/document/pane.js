@@ -21,6 +21,9 @@ import { toArtifact, toShown } from "./written_places.js";
 import { createTyping } from "./saving/typing.js";
 import { createView } from "./views.js";
 
+/** So long a version is waited for that the server has announced. In milliseconds. */
+const ARRIVAL_MS = 10_000;
+
 /** @typedef {import("./files/kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
@@ -81,6 +84,8 @@ export function createDocumentPane(app) {
 
   /** @type {Record<string, Mode>} */
   const chosenModes = recordOf();
+  /** Why a version is shown as its source. @type {Record<string, {version: number, text: string}>} */
+  const brokenVersions = recordOf();
   /** @type {ReturnType<typeof shownText>["ranges"]} */
   let written = [];
   /** The text of the artifact as it is shown, without what is written over it. */
@@ -112,7 +117,7 @@ export function createDocumentPane(app) {
       return;
     }
     const kind = kindOf(artifact);
-    const mode = kind.modes.find((one) => one.mode === chosenModes[artifact.artifactId])?.mode ?? kind.modes[0].mode;
+    const mode = modeOf(artifact, kind);
     showModes(artifact, kind, mode);
     const { contextId, version } = state;
     const key = JSON.stringify([contextId, artifact.artifactId, kind.name, kind.language, mode, version !== null || !mayType(state, artifact)]);
@@ -122,6 +127,12 @@ export function createDocumentPane(app) {
     } else {
       toEnd.hidden = true;
     }
+  }
+
+  /** While a table or a tree is written, it is none yet. @param {ArtifactView} artifact @param {import("./files/kinds.js").Kind} kind @returns {Mode} */
+  function modeOf({ artifactId, open, cut }, kind) {
+    const chosen = kind.modes.find((one) => one.mode === chosenModes[artifactId])?.mode ?? kind.modes[0].mode;
+    return (chosen === "grid" || chosen === "tree") && (open || cut) ? "source" : chosen;
   }
 
   /** @param {State} state @param {ArtifactView|null} artifact */
@@ -135,12 +146,14 @@ export function createDocumentPane(app) {
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
     versions.controls.hidden = state.server?.canvas === false;
-    notice.hidden = state.version === null && !artifact?.cut;
+    const why = artifact && brokenVersions[artifact.artifactId];
+    const broken = why && why.version === artifact.version && chosenModes[artifact.artifactId] === "source" ? why.text : "";
+    notice.hidden = state.version === null && !artifact?.cut && !broken;
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, plainName(artifact.name));
       setText(about, busy ? (artifact.open ? TEXT.writing : TEXT.rewritingPassage) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
-      setText(notice, artifact.cut ? TEXT.documentCut : say(TEXT.oldVersionShown, { version: artifact.version }));
+      setText(notice, artifact.cut ? TEXT.documentCut : state.version === null && broken ? broken : say(TEXT.oldVersionShown, { version: artifact.version }));
       copyButton.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
       busy || announce(say(TEXT.documentVersion, { name: plainName(artifact.name), version: artifact.version }));
@@ -183,7 +196,9 @@ export function createDocumentPane(app) {
     const ticks = store.state.version === null && mayType(store.state, artifact);
     const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
     const onFix = ticks ? (/** @type {string} */ error) => fix(artifactId, error) : undefined;
-    const view = await createView(mode, { ...options, onTick, onFix, documents }, tellLoading);
+    const onChange = ticks ? (/** @type {string} */ shown, /** @type {any} */ change) => changeText(artifactId, shown, change) : undefined;
+    const onBroken = (/** @type {string} */ why) => showSource(artifactId, why);
+    const view = await createView(mode, { ...options, onTick, onFix, onChange, onBroken, documents }, tellLoading);
     const follower = createAutoScroll(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
     return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
   }
@@ -275,6 +290,52 @@ export function createDocumentPane(app) {
     const ticked = text.slice(0, place.start) + (sign === "[ ]" ? "[x]" : "[ ]") + text.slice(place.end);
     const { ok, said } = await app.operate("put", artifactId, { text: ticked, baseVersion: version, merge: true });
     ok || !app.isOpen(contextId) || app.notify("error", said);
+  }
+
+  /** A change of a place in a text that is shown: the document may have a newer one. @param {string} artifactId @param {string} shown @param {{start: number, end: number, text: string}} change */
+  async function changeText(artifactId, shown, change) {
+    const { contextId } = store.state;
+    await typing.flush();
+    if (!app.isOpen(contextId)) {
+      return;
+    }
+    const { text, version, open } = store.state.artifacts[artifactId] ?? { text: null };
+    const place = text !== null && !open ? mapRange(change, changesOf(shown, text)) : null;
+    if (text === null || !place || text.slice(place.start, place.end) !== shown.slice(change.start, change.end)) {
+      app.notify("error", TEXT.placeChanged);
+      return;
+    }
+    const next = text.slice(0, place.start) + change.text + text.slice(place.end);
+    const { ok, said, version: made = 0 } = await app.operate("put", artifactId, { text: next, baseVersion: version, merge: true });
+    if (ok) {
+      await arrival(artifactId, made);
+    } else if (app.isOpen(contextId)) {
+      app.notify("error", said);
+    }
+  }
+
+  /** Resolves when a version is there. What is missed while disconnected comes later. @param {string} artifactId @param {number} version */
+  function arrival(artifactId, version) {
+    return new Promise((/** @type {(value?: any) => void} */ resolve) => {
+      const timer = setTimeout(done, ARRIVAL_MS);
+      const end = store.subscribe((state) => (state.artifacts[artifactId]?.version ?? version) >= version && done());
+      (store.state.artifacts[artifactId]?.version ?? version) >= version && done();
+
+      function done() {
+        clearTimeout(timer);
+        end?.();
+        resolve();
+      }
+    });
+  }
+
+  /** A text that is not what its kind says is shown as it is. @param {string} artifactId @param {string} why */
+  function showSource(artifactId, why) {
+    const { version } = shownContent(store.state) ?? { version: 0 };
+    brokenVersions[artifactId] = { version, text: say(TEXT.shownAsSource, { why }) };
+    chosenModes[artifactId] = "source";
+    // It may be drawn just now.
+    queueMicrotask(redraw);
   }
 
   /** Asks the agent to mend what a program has said. @param {string} artifactId @param {string} error */

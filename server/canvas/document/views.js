@@ -15,6 +15,7 @@ import { drawFormulas } from "./markdown/formulas.js";
 import { createLinks } from "./markdown/links.js";
 import { completePart } from "./markdown/partial.js";
 import { SOURCE } from "./markdown/visible_text.js";
+import { isTabbed } from "./files/kinds.js";
 import { htmlPreview, previewOf, svgPreview } from "./files/preview.js";
 import { createSettling } from "./editor/settling.js";
 
@@ -51,6 +52,9 @@ import { createSettling } from "./editor/settling.js";
  * @property {(passage: Passage|null) => void} onSelect
  * @property {(input: Input) => void} onInput
  * @property {import("./markdown/links.js").Documents} [documents]  of the same conversation
+ * @property {(why: string) => void} [onBroken]  the text is not what its kind says
+ * @property {(shown: string, change: {start: number, end: number, text: string}) => Promise<void>} [onChange]  the user has changed
+ *     a place of the text that is shown
  * @property {(error: string) => void} [onFix]  the user wants an error of a program to be fixed
  * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
  */
@@ -60,6 +64,7 @@ const GROWING_MS = 500;
 
 const markdownPart = partOf(() => Promise.all([import("./markdown/markdown.js"), import("./markdown/selection.js")]));
 const editorPart = partOf(() => import("./editor/editor.js"));
+const gridPart = partOf(() => import("./data/grid.js"), { early: false });
 const programPart = partOf(() => import("./program/program.js"), { early: false });
 
 /**
@@ -76,6 +81,10 @@ export function createView(mode, options, tell) {
       return sourceView(options, tell);
     case "preview":
       return Promise.resolve(previewOfKind(options));
+    case "grid":
+      return gridView(options, tell);
+    case "tree":
+      return Promise.resolve(treeView(options));
     case "parts":
       return Promise.resolve(partsView(options));
   }
@@ -319,6 +328,31 @@ function programView(options) {
       preview.destroy();
     },
   };
+}
+
+/** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
+async function gridView({ artifact, text, onChange, onBroken = () => {} }, tell) {
+  const { createGrid } = await gridPart.get(tell);
+  const grid = createGrid({ text, name: artifact.name, isTabbed: isTabbed(artifact), onChange, onBroken });
+  return { ...still(grid.element, grid.update), scroller: grid.scroller, destroy: grid.destroy };
+}
+
+/** @param {ViewOptions} options @returns {View} */
+function treeView({ text, onBroken = () => {} }) {
+  const element = h("div", { class: "document-scroller document-parts", tabIndex: 0 });
+  let shown = "";
+  const update = (/** @type {string} */ next) => {
+    if (next !== shown) {
+      shown = next;
+      try {
+        element.replaceChildren(previewOf({ data: JSON.parse(next) }));
+      } catch (error) {
+        onBroken(error instanceof Error ? error.message : "");
+      }
+    }
+  };
+  update(text);
+  return still(element, update);
 }
 
 /** @param {ViewOptions} options @returns {View} */

@@ -3,11 +3,11 @@
 
 import { languageOf } from "../editor/language.js";
 
-/** @typedef {"read"|"source"|"preview"|"parts"} Mode */
+/** @typedef {"read"|"source"|"preview"|"grid"|"tree"|"parts"} Mode */
 
 /**
  * @typedef {object} Kind
- * @property {"markdown"|"html"|"svg"|"diagram"|"text"|"code"|"parts"} name
+ * @property {"markdown"|"html"|"svg"|"diagram"|"table"|"json"|"text"|"code"|"parts"} name
  * @property {string} language
  * @property {readonly {mode: Mode, label: string}[]} modes  the first one is shown unless the user chooses another
  */
@@ -28,6 +28,14 @@ const MODES = {
   ],
   diagram: [
     { mode: "preview", label: "Preview" },
+    { mode: "source", label: "Edit" },
+  ],
+  table: [
+    { mode: "grid", label: "Table" },
+    { mode: "source", label: "Edit" },
+  ],
+  json: [
+    { mode: "tree", label: "Tree" },
     { mode: "source", label: "Edit" },
   ],
   text: [{ mode: "source", label: "Edit" }],
@@ -69,6 +77,12 @@ function nameOf(language, name, mediaType) {
   if (language === "markdown" || language === "html") {
     return language;
   }
+  if (language === "json") {
+    return "json";
+  }
+  if (/\.(csv|tsv)$/i.test(name) || /^text\/(csv|tab-separated-values)\b/i.test(mediaType)) {
+    return "table";
+  }
   if (language !== "") {
     return "code";
   }
@@ -78,6 +92,10 @@ function nameOf(language, name, mediaType) {
 /** A name for the file that it is saved as. @param {{name: string}} artifact @param {Kind} kind */
 export function fileName({ name }, kind) {
   const clean = name.replace(/[\\/:*?"<>|\u0000-\u001f]/g, "-") || "document";
-  const ending = { markdown: ".md", html: ".html", svg: ".svg", diagram: ".mmd" }[/** @type {string} */ (kind.name)] ?? ".txt";
+  const endings = { markdown: ".md", html: ".html", svg: ".svg", diagram: ".mmd", table: ".csv", json: ".json" };
+  const ending = /** @type {Record<string, string>} */ (endings)[kind.name] ?? ".txt";
   return /\.\w+$/.test(clean) ? clean : clean + ending;
 }
+
+/** Whether a table is separated by tabs. @param {{name: string, mediaType: string}} artifact */
+export const isTabbed = ({ name, mediaType }) => /\.tsv$/i.test(name) || /tab-separated/i.test(mediaType);

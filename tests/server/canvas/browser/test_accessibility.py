@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import ask
+from tests.server.canvas.browser.page_actions import ask, bring
 from tests.server.canvas.browser.test_passages import LONG, bar, edit_source, select, with_document
 from tests.server.canvas.browser.test_typing import changed_by_two
 from tests.server.canvas.node_tools import installed_file
@@ -174,9 +174,23 @@ async def drawer(window: OpenPage, _: Opener, served: Served) -> Page:
     return page
 
 
+async def table(window: OpenPage, _: Opener, served: Served) -> Page:
+    await bring(window.page, "pool.csv", "animal,legs\ncrab,10\n=1+1,5\n")
+    await expect(window.page.get_by_role("gridcell", name="crab")).to_be_visible()
+    return window.page
+
+
+async def program(window: OpenPage, _: Opener, served: Served) -> Page:
+    window.expects("Blocked script execution|'webrtc'|it failed")
+    await bring(window.page, "fails.html", "<html lang=en><title>x</title><script>console.error('it failed')</script>")
+    await window.page.get_by_role("button", name="Run", exact=True).click()
+    await expect(window.page.get_by_role("log", name="Errors of the program")).to_contain_text("it failed")
+    return window.page
+
+
 ON_A_SCREEN: Final = (
     *(start, writing, thread, source, search, selection, compare, conflict, question, approval, failure),
-    *(call_to_approve, approved_call, developer, keys, deletion, lost),
+    *(call_to_approve, approved_call, developer, keys, deletion, lost, table, program),
 )
 ON_A_PHONE: Final = (start, conversation, call_to_approve, phone_document, drawer)
 STATES: Final = [

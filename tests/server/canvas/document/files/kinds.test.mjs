@@ -17,9 +17,12 @@ for (const [name, mediaType, kind, language] of [
   ["logo.svg", "image/svg+xml", "svg", "xml"],
   ["plan.mmd", "text/plain", "diagram", ""],
   ["plan", "text/vnd.mermaid", "diagram", ""],
-  ["data.json", "application/json", "code", "json"],
+  ["data.json", "application/json", "json", "json"],
+  ["data", "application/json", "json", "json"],
   ["Dockerfile", "", "code", "dockerfile"],
-  ["table.csv", "text/csv", "text", ""],
+  ["table.csv", "text/csv", "table", ""],
+  ["table.TSV", "", "table", ""],
+  ["table", "text/tab-separated-values; charset=utf-8", "table", ""],
 ]) {
   test(`${name} of ${mediaType || "no type"} is ${kind}`, () => {
     const found = kindOf({ name, mediaType, text: "" });
