@@ -25,7 +25,7 @@ LINES = {
     "tools": 4_000,
     "server/accounts": 1_900,
     "server/agent": 13_900,
-    "server/client": 4_100,
+    "server/client": 4_600,
     "server/commands": 3_000,
     "server/protocols": 12_900,
     "server/push": 1_470,

@@ -29,6 +29,7 @@ from a2a_canvas.server.command_form import CommandForm, GroupedOption, with_prog
 
 NAME = "a2a-canvas"
 _CLIENT = "a2a_canvas.server.client.commands.commands"
+_REVIEW = "a2a_canvas.server.client.commands.annotation_commands"
 
 COMMANDS = {
     "Talk": {
@@ -55,6 +56,17 @@ COMMANDS = {
         "undo": (_CLIENT, "undo all changes of the last task"),
         "redo": (_CLIENT, "reverse an undo"),
         "restore": (_CLIENT, "create a new version with the content of an old one"),
+    },
+    "Review": {
+        "comments": (_REVIEW, "list the comments on an artifact"),
+        "comment": (_REVIEW, "comment on a passage of an artifact"),
+        "suggestions": (_REVIEW, "list the suggestions for an artifact, as diffs"),
+        "suggest": (_REVIEW, "suggest a new text for a passage"),
+        "reply": (_REVIEW, "reply to a comment or a suggestion"),
+        "resolve": (_REVIEW, "resolve comments"),
+        "accept": (_REVIEW, "accept suggestions, one by one or all as one version"),
+        "reject": (_REVIEW, "reject suggestions"),
+        "withdraw": (_REVIEW, "withdraw your comments and suggestions"),
     },
     "Server": {
         "demo": ("a2a_canvas.server.commands.demo", "show what it does in one minute: two clients, a crash, undo"),

@@ -55,7 +55,7 @@ def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
 
 
 def completer(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """The shell completion of a value: `task`, `context`, `task or context` or `artifact`."""
+    """The shell completion of a value of a kind (`completion.complete_value`)."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
         from a2a_canvas.server.client.commands.completion import complete_value

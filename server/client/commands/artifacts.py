@@ -78,13 +78,13 @@ async def diff(invocation: Invocation, artifact: str | None, numbers: tuple[int,
             invocation.tell(f"Version {answer.get('from')} and version {answer.get('to')} have the same text.")
 
 
-def show_diff(invocation: Invocation, diff: str) -> None:
-    """Print a unified diff, coloured on a terminal."""
+def show_diff(invocation: Invocation, diff: str, *, head: int = 2) -> None:
+    """Print a unified diff, coloured on a terminal. `head`: lines before the changes."""
     if not invocation.console.is_terminal:
         invocation.print_exact(diff)
         return
-    head, rest = (lines := clean(mark_line_breaks(diff)).splitlines())[:2], lines[2:]
-    styled = [(line, "bold") for line in head] + [(line, _STYLES.get(line[:1], "dim")) for line in rest]
+    lines = clean(mark_line_breaks(diff)).splitlines()
+    styled = [(line, "bold") for line in lines[:head]] + [(line, _STYLES.get(line[:1], "dim")) for line in lines[head:]]
     for line, style in styled:
         invocation.console.print(Text(line, style), soft_wrap=True)
 

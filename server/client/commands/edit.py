@@ -44,16 +44,13 @@ async def edit(
         raise CannotBeDone("Use --before or --after, not both")
     async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
-        if lines:
-            selection = {"lineStart": lines[0], "lineEnd": lines[1], "unit": "codepoint"}
-        else:
-            selection, base = await _matching(canvas, id_, match or "", base)
+        selection, base = await select_passage(canvas, id_, lines, match or "", base)
         strategy = "insert_before" if before else "insert_after" if after else "replace"
         operation = {"op": "edit", "selection": selection, "strategy": strategy, "baseVersion": base}
-        said, _ = await canvas.operate(id_, instruction, operation, partial(_show, invocation, canvas.title(id_)))
+        done = await canvas.operate(id_, instruction, operation, partial(_show, invocation, canvas.title(id_)))
         if not invocation.json:
             screen = invocation.screen
-            (screen.closing_reply if invocation.console.is_terminal else screen.status)(said)
+            (screen.closing_reply if invocation.console.is_terminal else screen.status)(done.said)
 
 
 def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen: SeenTask) -> None:
@@ -66,8 +63,12 @@ def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen:
             invocation.print_exact(piece.text if piece.text.endswith("\n") else f"{piece.text}\n")
 
 
-async def _matching(canvas: CanvasSession, artifact: str, match: str, base: int | None) -> tuple[dict[str, Any], int]:
-    """The selection in the text shown to the user, and the number of its version."""
+async def select_passage(
+    canvas: CanvasSession, artifact: str, lines: tuple[int, int] | None, match: str, base: int | None
+) -> tuple[dict[str, Any], int | None]:
+    """The selection of lines, or of a text in what was shown to the user; and the number of its version."""
+    if lines:
+        return {"lineStart": lines[0], "lineEnd": lines[1], "unit": "codepoint"}, base
     seen = await canvas.read_complete(artifact, *(("versions", str(base)) if base else ()))
     version = base or int(seen.get("version", 0))
     return match_selection(match, text_of(seen), version), version

@@ -54,6 +54,21 @@ class OperationFailed(ClientError):
         self.version, self.busy = version, busy
 
 
+@dataclass(frozen=True, slots=True)
+class OperationResult:
+    """What an operation has done.
+
+    Attributes:
+        said: the server's sentence.
+        version: the version that it made current (rule 2); 0 for none.
+        data: all that the server says of the outcome.
+    """
+
+    said: str
+    version: int
+    data: dict[str, Any]
+
+
 class NoSuchArtifact(UnknownName):
     """The conversation has no such artifact."""
 
@@ -207,15 +222,12 @@ class CanvasSession:
 
     async def operate(
         self, artifact: str, request: str, fields: dict[str, Any], take: Take = lambda *_: None
-    ) -> tuple[str, int]:
+    ) -> OperationResult:
         """Run an operation.
 
         Args:
             request: the text of the message.
             fields: the operation (docs/canvas.md); None is left out.
-
-        Returns:
-            The server's sentence, and the version that it made current (rule 2).
 
         Raises:
             OperationFailed: it failed and changed nothing.
@@ -240,14 +252,14 @@ class CanvasSession:
         if seen.state in ENDED_BADLY:
             raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, data.get("busy") is True)
         self.context = seen.context_id
-        return seen.message, version
+        return OperationResult(seen.message, version, data)
 
     async def operate_and_say(self, artifact: str, request: str, **fields: Any) -> int:
         """Run an operation and print the server's answer. Returns the version that it made current."""
-        said, version = await self.operate(artifact, request, fields)
+        done = await self.operate(artifact, request, fields)
         if not self.invocation.json:
-            self.invocation.say(said)
-        return version
+            self.invocation.say(done.said)
+        return done.version
 
     async def put(self, artifact: str, text: str, base: int | None, *, name: str | None = None) -> int:
         """Make `text` the artifact's text, merged with the changes since `base`; or make an artifact of this name.

@@ -172,7 +172,7 @@ def check_id(field: str, id_: str) -> None:
 
 
 def _message(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonValue]) -> UserMessage:
-    if not has_content(parts):
+    if not has_content(parts, metadata):
         raise invalid_field(field, "must say something")
     return UserMessage(message_id, parts, metadata)
 

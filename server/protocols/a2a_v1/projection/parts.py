@@ -76,14 +76,14 @@ def user_message(message: pb.Message, of_request: Struct | None = None) -> UserM
     if message.role != pb.ROLE_USER:
         raise invalid_field("message.role", f"must be {USER_ROLE}")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
-    if not has_content(parts):
+    fields = _fields(message.metadata, "message.metadata"), _fields(of_request or Struct(), "metadata")
+    metadata = with_operations(*fields)
+    if not has_content(parts, metadata):
         raise invalid_field("message.parts", "must have a part that says something: text, a file or data")
     return UserMessage(
         message_id=message.message_id,
         parts=parts,
-        metadata=with_operations(
-            _fields(message.metadata, "message.metadata"), _fields(of_request or Struct(), "metadata")
-        ),
+        metadata=metadata,
         extensions=tuple(message.extensions),
         reference_task_ids=tuple(message.reference_task_ids),
     )
@@ -134,9 +134,13 @@ def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return metadata
 
 
-def has_content(parts: Parts) -> bool:
-    """Whether any part is more than white space."""
-    return any(not isinstance(part, TextPart) or part.text.strip() for part in parts)
+def has_content(parts: Parts, metadata: Metadata) -> bool:
+    """Whether a message says something: in a part that is more than white space, or by an operation. An operation that
+    needs words checks that itself."""
+    operation = metadata.get(CANVAS)
+    return (isinstance(operation, dict) and "op" in operation) or any(
+        not isinstance(part, TextPart) or part.text.strip() for part in parts
+    )
 
 
 def _part(part: pb.Part, where: str) -> Part:

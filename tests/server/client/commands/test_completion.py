@@ -42,6 +42,21 @@ async def test_ids_and_names_are_offered_that_begin_as_typed(doc: Doc) -> None:
         assert await offered(url, words) == []
 
 
+async def test_numbers_of_what_is_open_are_offered_after_the_artifact(doc: Doc) -> None:
+    url, at = doc.served.url, ("--context", doc.context, "--url", doc.served.url)
+    assert (await typed("comment", "doc", "one", "Why?", *at)).code == 0
+    for new in ("1", "uno"):
+        assert (await typed("suggest", "doc", "one", new, *at)).code == 0
+    assert (await typed("reject", "doc", "3", *at)).code == 0
+    there = f"--context {doc.context}"
+    assert await offered(url, f"comments {there}") == ["doc", "tide.txt"]
+    assert await offered(url, f"accept {there}") == ["2", "doc", "tide.txt"]
+    assert await offered(url, f"accept {there} doc") == ["2"]
+    assert await offered(url, f"accept {there} doc 2") == []
+    assert await offered(url, f"resolve {there} doc") == ["1"]
+    assert await offered(url, f"reply {there} doc") == ["1", "2"]
+
+
 async def test_a_name_that_a_shell_would_carry_out_is_not_offered(doc: Doc) -> None:
     at = ("--url", doc.served.url, "--context", doc.context)
     assert (await typed("put", "$(date)", "-", *at, stdin="x")).code == 0

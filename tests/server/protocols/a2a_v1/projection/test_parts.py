@@ -13,8 +13,9 @@ from google.protobuf.struct_pb2 import Value
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.agent.annotation_operations import Annotate
 from a2a_canvas.server.agent.events import AgentMessage
-from a2a_canvas.server.agent.operation_forms import InvalidOperation
+from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import (
     check_ids,
     to_message,
@@ -116,6 +117,15 @@ def test_numbers_that_json_does_not_have_are_refused_where_they_stand(number: fl
 def test_a_message_that_says_nothing_is_refused(content: tuple[pb.Part, ...]) -> None:
     with pytest.raises(InvalidParamsError, match=r"message\.parts must have a part that says something"):
         user_message(message(*content))
+
+
+def test_an_operation_needs_no_words_unless_it_says_so() -> None:
+    suggestion = {"op": "annotate", "artifactId": "doc", "selection": {"start": 0, "end": 1}, "replacement": "x"}
+    blank = message(pb.Part(text=""), metadata={CANVAS: suggestion})
+    assert user_message(blank).intent == Annotate("doc", SelectionRequest(0, 1), "", "x", None)
+    blank.metadata.update({CANVAS: {"op": "edit", "artifactId": "doc", "selection": {"start": 0, "end": 1}}})
+    with pytest.raises(InvalidOperation, match="must say in a text what is to be changed"):
+        assert user_message(blank).intent
 
 
 def test_a_part_without_content_is_refused_with_its_place() -> None:
