@@ -143,7 +143,7 @@ VALUES = (
           f"{_PROTOCOLS}/a2a_v1/operations/test_push_operations.py::test_a_config_that_cannot_be_used_is_refused"),
     Limit(("canvas:v1 op",), "an operation", _INVALID, "server/agent/test_intent.py"
           "::test_an_unknown_operation_is_refused_with_those_that_there_are"),
-    Limit(("canvas:v1 unit", "canvas:v1 strategy", "canvas:v1 level", "canvas:v1 group",
+    Limit(("canvas:v1 unit", "canvas:v1 strategy", "canvas:v1 mode", "canvas:v1 level", "canvas:v1 group",
            "canvas:v1 merge", "canvas:v1 link", "canvas:v1 selection"),
           "a name that the extension defines; true or false; an object", _INVALID,
           "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
