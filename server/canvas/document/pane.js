@@ -6,6 +6,7 @@ import { button, createTabs, iconButton } from "../controls.js";
 import { fill, h, setText } from "../dom.js";
 import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
+import { partOf } from "../loading.js";
 import { createPassageBar } from "../passage/bar.js";
 import { shownText } from "../state/artifacts.js";
 import { recordOf } from "../state/records.js";
@@ -26,6 +27,8 @@ const ARRIVAL_MS = 10_000;
 
 /** @typedef {import("./files/kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
+
+const formattedPart = partOf(() => import("./markdown/markdown.js"));
 
 /**
  * The view that is shown. It is of one artifact, in one mode, as long as it is there (keyed.js).
@@ -60,7 +63,12 @@ export function createDocumentPane(app) {
   const line = h("div", { class: "document-line" }, about);
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": TEXT.view });
   const copyButton = iconButton("copy", TEXT.copy, copy);
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copyButton);
+  const printButton = iconButton("print", TEXT.print, printDocument);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copyButton, printButton);
+  // An editor has only the lines that are seen.
+  const paper = h("pre", { class: "document-paper", "aria-hidden": "true" });
+  addEventListener("beforeprint", () => setText(paper, (panel.querySelector(".document-editor") && shownContent(store.state)?.text) || ""));
+  addEventListener("afterprint", () => setText(paper, ""));
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const waiting = h("div", { class: "document-waiting", role: "status" });
@@ -78,7 +86,7 @@ export function createDocumentPane(app) {
   app.flush = () => typing.flush();
   line.append(typing.status);
   panel.addEventListener("focusout", () => typing.flush());
-  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, panel, toEnd, empty, status, bar);
+  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, paper, panel, toEnd, empty, status, bar);
   head.append(createFiles(app, element));
   element.addEventListener("keydown", selectAll);
 
@@ -362,9 +370,18 @@ export function createDocumentPane(app) {
     return { ...shownText(shown, current && shown === artifact ? Object.values(state.edits) : []), of: shown.text ?? "" };
   }
 
-  function copy() {
+  async function copy() {
     const artifact = shownContent(store.state);
-    artifact && copyAndTell(app, textShown(store.state, artifact).text, say(TEXT.documentCopied, { name: plainName(artifact.name) }), TEXT.downloadInstead);
+    if (artifact) {
+      const { text } = textShown(store.state, artifact);
+      const html = kindOf(artifact).name === "markdown" ? (await formattedPart.get()).formatMarkdown(text) : "";
+      copyAndTell(app, text, say(TEXT.documentCopied, { name: plainName(artifact.name) }), TEXT.downloadInstead, html);
+    }
+  }
+
+  async function printDocument() {
+    await keyed.current()?.view.complete?.();
+    print();
   }
 
   /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */

@@ -9,9 +9,9 @@ import { plainName } from "../words.js";
 import { keepInPlace } from "./anchoring.js";
 import { colour } from "./editor/colours.js";
 import { diagramPicture, openDiagramMenu, showDiagrams } from "./diagrams/diagrams.js";
-import { drawDiagram } from "./diagrams/drawing.js";
+import { allDrawn, drawDiagram } from "./diagrams/drawing.js";
 import { createHighlighter } from "./highlight.js";
-import { drawFormulas } from "./markdown/formulas.js";
+import { drawFormulas, formulasLoaded } from "./markdown/formulas.js";
 import { createLinks } from "./markdown/links.js";
 import { completePart } from "./markdown/partial.js";
 import { SOURCE } from "./markdown/visible_text.js";
@@ -42,6 +42,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {() => void} destroy
  * @property {(changes: any, text: string) => void} [apply]  makes a change that comes from elsewhere, where it can be typed into
  * @property {() => Passage|null} [selection]  where it can be typed into
+ * @property {() => Promise<unknown>} [complete]  shows all of it, drawn
  * @property {() => void} [forget]  what was typed so far can no longer be undone in the view
  *
  * @typedef {object} ViewOptions
@@ -167,6 +168,11 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
     selectAll() {
       markdown.renderAll();
       document.getSelection()?.selectAllChildren(markdown.element);
+    },
+    async complete() {
+      markdown.renderAll();
+      await Promise.all([allDrawn(), formulasLoaded()]);
+      await document.fonts.ready;
     },
     setReadOnly() {},
     scrollToEnd: () => (scroller.scrollTop = scroller.scrollHeight),

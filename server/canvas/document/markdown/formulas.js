@@ -12,8 +12,8 @@ const OPTIONS = { output: "html", trust: false, strict: false, throwOnError: tru
 const KEPT = 1000;
 
 const katexPart = partOf(loadKatex, { early: false });
-/** Who waits for it. @type {WeakSet<() => void>} */
-const waiting = new WeakSet();
+/** Who waits for it. @type {Set<() => void>} */
+const waiting = new Set();
 /** Drawn formulas by their kind and TeX; an error in their place. @type {Map<string, Element|string>} */
 const drawn = new Map();
 
@@ -23,6 +23,9 @@ async function loadKatex() {
   await new Promise((onload, onerror) => document.head.append(h("link", { rel: "stylesheet", href: sheet, onload, onerror })));
   return katex;
 }
+
+/** Waits for KaTeX if there is a formula. */
+export const formulasLoaded = () => (waiting.size > 0 ? katexPart.get(() => {}) : Promise.resolve());
 
 /**
  * Draws the formulas of what was rendered.

@@ -13,6 +13,8 @@ import { morphChildren } from "./morph.js";
 import { sanitize } from "./sanitize.js";
 import { visibleText } from "./visible_text.js";
 
+export { formatMarkdown } from "./formatted.js";
+
 /** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */
 
 /**

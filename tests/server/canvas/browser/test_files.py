@@ -71,6 +71,7 @@ async def test_one_is_copied_and_saved_and_all_are_a_zip_file(window: OpenPage) 
     await page.get_by_role("tab", name="two.py").click()
     await document(page).get_by_role("button", name="Copy", exact=True).click()
     assert await page.evaluate("navigator.clipboard.readText()") == "def two():\n    return 2\n"
+    assert await page.evaluate("async () => (await navigator.clipboard.read())[0].types") == ["text/plain"]
 
     assert await saved(page, "Download") == ("two.py", b"def two():\n    return 2\n")
     _, content = await saved(page, "Download all as a ZIP file")

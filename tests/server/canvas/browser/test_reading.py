@@ -199,6 +199,89 @@ async def test_on_paper_there_is_the_document_alone(window: OpenPage) -> None:
     await expect(panel.get_by_text("Text.")).to_be_visible()
 
 
+FORMATTED = "# Tides\n\n- [x] **high** at [noon](https://x.example/)\n\n| a | b |\n|---|--:|\n| 1 | $x^2$ |\n"
+COPIED = """
+async () => {
+  const [item] = await navigator.clipboard.read();
+  return Promise.all(["text/plain", "text/html"].map(async (type) => (await item.getType(type)).text()));
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["Read", "Edit"])
+async def test_a_copy_of_the_document_has_its_formatting_beside_its_source(window: OpenPage, mode: str) -> None:
+    page = window.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await bring(page, "tides.md", FORMATTED)
+    await page.get_by_role("button", name=mode, exact=True).click()
+    await page.get_by_role("button", name="Copy", exact=True).click()
+    await expect(page.get_by_text("Copied tides.md.").first).to_be_visible()
+    text, html = await page.evaluate(COPIED)
+    assert text == FORMATTED
+    for part in (
+        "<h1>Tides</h1>",
+        "☑ ",
+        "<strong>high</strong>",
+        '<a href="https://x.example/"',
+        '<td align="right"',
+    ):
+        assert part in html
+    assert "$x^2$" in html
+    assert not re.search(r"class=|data-|tabindex|role=", html)
+
+
+async def test_a_copy_has_its_formatting_where_there_is_no_clipboard_for_the_page(window: OpenPage) -> None:
+    page = window.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await bring(page, "tides.md", FORMATTED)
+    await page.evaluate("() => { navigator.clipboard.write = () => Promise.reject(new Error('not here')); }")
+    await page.get_by_role("button", name="Copy", exact=True).click()
+    await expect(page.get_by_text("Copied tides.md.").first).to_be_visible()
+    text, html = await page.evaluate(COPIED)
+    assert text == FORMATTED
+    assert "<strong>high</strong>" in html
+
+
+def pages_of(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+async def test_one_button_prints_all_of_the_document_once_it_is_drawn(window: OpenPage) -> None:
+    page = window.page
+    text = "# Paper\n\n" + "A paragraph of words.\n\n" * 300 + "$x^2$\n\n```mermaid\nflowchart LR\n  A --> B\n```\n"
+    panel = await bring(page, "paper.md", text)
+    await expect(panel.get_by_role("heading", name="Paper")).to_be_visible()
+    await page.evaluate(
+        "() => { window.print = () => { window.printed ="
+        " ['.katex', 'img.document-diagram'].map((each) => document.querySelectorAll(`#document ${each}`).length); }; }"
+    )
+    await page.get_by_role("button", name="Print or save as PDF").click()
+    await page.wait_for_function("() => window.printed")
+    assert await page.evaluate("window.printed") == [1, 1]
+    assert pages_of(await page.pdf()) > 5
+
+
+async def test_all_lines_of_a_program_are_printed(window: OpenPage) -> None:
+    page = window.page
+    await bring(page, "long.py", "".join(f"line_{number} = {number}\n" for number in range(600)))
+    await expect(page.locator(".cm-content")).to_be_visible()
+    assert pages_of(await page.pdf()) > 5
+    await expect(page.locator(".document-paper")).to_be_empty()
+
+
+async def test_a_page_ends_where_nothing_is_cut(window: OpenPage) -> None:
+    page = window.page
+    panel = await bring(page, "breaks.md", "# Title\n\n```\ncode\n```\n\n| a |\n|---|\n| 1 |\n\n> quoted\n")
+    await expect(panel.locator("h1")).to_be_visible()
+    await page.emulate_media(media="print")
+    await expect(panel.locator("h1")).to_have_css("break-after", "avoid")
+    for part in ("pre", "tr >> nth=0", "blockquote"):
+        await expect(panel.locator(part)).to_have_css("break-inside", "avoid")
+    await expect(panel.locator("table")).to_have_css("display", "table")
+    await expect(panel.locator("thead")).to_have_css("display", "table-header-group")
+    await expect(panel.locator("pre")).to_have_css("overflow-x", "visible")
+
+
 async def test_a_row_of_the_conversations_is_one_step_of_many(window: OpenPage) -> None:
     page = window.page
     for name in ("cod", "eel"):
