@@ -3,10 +3,8 @@
 Rule 1: the path leads from parent to parent up to the nearest common ancestor, and down to the later version.
 Rule 2: an edit (`Version.edited`) moves the text behind it and changes nothing else, so the new place is certain. A
         passage that overlaps the edited range was edited by others: it is lost, even if its quote still occurs.
-Rule 3: across any other change the two texts are compared (`text/hunks.py`). An untouched passage is where the
-        comparison puts it, if that is certain: it is unchanged, so are the characters next to it, the unchanged text
-        around it occurs once in both versions, and an insertion or deletion before or after that does not repeat it,
-        as one of several equal lines does.
+Rule 3: across any other change the two texts are compared. An untouched passage is where the comparison puts it, if
+        that is certain (`text/text_change.py`), and the characters next to it are unchanged, too.
 Rule 4: else the passage is found by its quote (`text/spans.py`, rule 3). If one of the texts was pruned, it is lost.
 Rule 5: pure, except that long texts are compared in a thread (`text/comparing.py`). Their ropes are read before, two
         versions at a time.
@@ -20,11 +18,8 @@ from itertools import takewhile
 
 from a2a_canvas.store.models import TextEdit, Version
 from a2a_canvas.store.text.comparing import run_comparison
-from a2a_canvas.store.text.hunks import Hunk, hunks
-from a2a_canvas.store.text.spans import Span, find_again, neighbours, once
-
-_NEAR = 1000
-"""Characters before and after a passage that are searched first."""
+from a2a_canvas.store.text.spans import Span, find_again, neighbours
+from a2a_canvas.store.text.text_change import TextChange
 
 
 class _PassageEdited(Exception):
@@ -55,7 +50,7 @@ async def _follow(versions: Sequence[Version], base: int, current: int, span: Sp
     for number, back in _path(versions, base, current):
         version = versions[number - 1]
         if version.edited:
-            found = found and _shift(found, _inverse(version.edited) if back else version.edited)
+            found = found and _shift(found, inverse(version.edited) if back else version.edited)
         elif found:
             sides = [versions[version.parent - 1], version]
             before, after = reversed(sides) if back else sides
@@ -66,56 +61,12 @@ async def _follow(versions: Sequence[Version], base: int, current: int, span: Sp
 
 
 def _compare(span: Span, quote: str, old: str, new: str) -> Span | None:
-    return _left_alone(old, span, new) or find_again(old, span, quote, new)
+    return _find_unchanged(span, old, new) or find_again(old, span, quote, new)
 
 
-def _left_alone(old: str, span: Span, new: str) -> Span | None:
-    """The position of a passage that is certainly unchanged (rule 3)."""
-    changes = _join_hunks(old, hunks(old, new))
-    before = [hunk for hunk in changes if hunk.span.end <= span.start]
-    after = [hunk for hunk in changes[len(before) :] if hunk.span.start >= span.end]
-    if len(before) + len(after) < len(changes) or _beside_point(span, changes):
-        return None
-    by = sum(len(hunk.text) - (hunk.span.end - hunk.span.start) for hunk in before)
-    found = Span(span.start + by, span.end + by)
-    if neighbours(old, span) != neighbours(new, found):
-        return None
-    around = Span(before[-1].span.end if before else 0, after[0].span.start if after else len(old))
-    repeated = any(_repeats(hunk, old, span) for hunk in (*before[-1:], *after[:1]))
-    return found if _certain(old, span, around, new) and not repeated else None
-
-
-def _certain(old: str, span: Span, around: Span, new: str) -> bool:
-    """Whether the unchanged text around a passage occurs once in both; a part of it that does is found sooner."""
-    near = Span(max(around.start, span.start - _NEAR), min(around.end, span.end + _NEAR))
-    return any(once(old, part.extract(old)) and once(new, part.extract(old)) for part in (near, around))
-
-
-def _join_hunks(old: str, changes: Sequence[Hunk]) -> list[Hunk]:
-    """The changes, with those separated only by blanks joined."""
-    joined: list[Hunk] = []
-    for hunk in changes:
-        between = old[joined[-1].span.end : hunk.span.start] if joined else ""
-        if between.isspace():
-            last = joined.pop()
-            hunk = Hunk(Span(last.span.start, hunk.span.end), last.text + between + hunk.text)
-        joined.append(hunk)
-    return joined
-
-
-def _beside_point(span: Span, changes: Sequence[Hunk]) -> bool:
-    """Whether there is a change next to an empty passage, whose side is then uncertain."""
-    return span.start == span.end and any(hunk.span.start <= span.start <= hunk.span.end for hunk in changes)
-
-
-def _repeats(hunk: Hunk, old: str, span: Span) -> bool:
-    """Whether a text inserted or deleted next to a passage equals the passage and the text between."""
-    texts = hunk.text, hunk.span.extract(old)
-    if hunk.span.end <= span.start:
-        between = old[hunk.span.end : span.end]
-        return any((text + between).rfind(between.lstrip(), 0, -1) >= 0 for text in texts)
-    between = old[span.start : hunk.span.start]
-    return any((between + text).find(between.rstrip(), 1) >= 0 for text in texts)
+def _find_unchanged(span: Span, old: str, new: str) -> Span | None:
+    found = TextChange(old, new).find_unchanged(span)
+    return found if found and neighbours(old, span) == neighbours(new, found) else None
 
 
 def _path(versions: Sequence[Version], base: int, current: int) -> Iterator[tuple[int, bool]]:
@@ -134,7 +85,8 @@ def ancestors(versions: Sequence[Version], number: int) -> Iterator[int]:
     yield 0
 
 
-def _inverse(edited: TextEdit) -> TextEdit:
+def inverse(edited: TextEdit) -> TextEdit:
+    """The edit that reverses an edit."""
     span = edited.span
     return TextEdit(Span(span.start, span.start + edited.length), span.end - span.start)
 

@@ -1,19 +1,31 @@
-"""Where annotations are in a version: their places are carried through the changes between, version by version.
+"""Where annotations are in a version: all of one artifact are carried together, version by version.
 
 Rule 1: the path leads from an annotation's version to the version that is read, as in `tracking.py`. Each version on it
         is a known change of its parent.
-Rule 2: if neither the path nor the quote gives a certain place, there is none: the annotation is stale. It is never
-        guessed.
+Rule 2: an edit moves a passage by arithmetic (`edit_map.py`), even if the contents of the versions were pruned.
+Rule 3: across any other change the two texts are compared once, for all annotations (`text/text_change.py`). If one of
+        them was pruned, the passages are lost.
+Rule 4: a lost passage is found by its quote, if that occurs once in both versions with what surrounds it; or at its old
+        place, if both have the same text. Otherwise it has no place: the annotation is stale. It is never guessed.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 
 from a2a_canvas.store.annotations.annotation import Annotation, PlacedAnnotation, shown_state
-from a2a_canvas.store.models import Version
-from a2a_canvas.store.text.spans import Span
-from a2a_canvas.store.tracking import ancestors, track
+from a2a_canvas.store.annotations.edit_map import EditMap
+from a2a_canvas.store.models import TextEdit, Version
+from a2a_canvas.store.text.comparing import run_comparison
+from a2a_canvas.store.text.spans import Span, find_in_context
+from a2a_canvas.store.text.text_change import TextChange
+from a2a_canvas.store.tracking import ancestors, inverse
+
+_Spans = dict[int, Span]
+"""Passages by the position of their annotation in the arguments."""
 
 
 async def place_annotations(
@@ -24,15 +36,100 @@ async def place_annotations(
     Args:
         versions: all versions of the artifact, oldest first.
     """
+    annotations = tuple(annotations)
     line = frozenset(ancestors(versions, current))
-    placed = []
-    for each in annotations:
-        span = await track(versions, each.version, current, each.span, each.quote.exact)
-        placed.append(PlacedAnnotation(each, span, shown_state(each, line, span)))
-    return tuple(placed)
+    found = await _Carriage(annotations, versions, current).carry()
+    spans = map(found.get, range(len(annotations)))
+    return tuple(
+        PlacedAnnotation(each, span, shown_state(each, line, span))
+        for each, span in zip(annotations, spans, strict=True)
+    )
 
 
-async def spans_in(annotations: Iterable[Annotation], versions: Sequence[Version], current: int) -> Mapping[str, Span]:
-    """The places of annotations by their ids; those that are stale have none."""
-    placed = await place_annotations(annotations, versions, current)
-    return {each.annotation.annotation_id: each.span for each in placed if each.span}
+class _Carriage:
+    """Carries the passages of annotations to one version."""
+
+    def __init__(self, annotations: Sequence[Annotation], versions: Sequence[Version], current: int) -> None:
+        self._annotations = annotations
+        self._versions = versions
+        self._current = current
+        self._at: defaultdict[int, _Spans] = defaultdict(dict)
+        """The passages that have got to each version."""
+        for key, each in enumerate(annotations):
+            self._at[each.version][key] = each.span
+
+    async def carry(self) -> Mapping[int, Span]:
+        line = [*ancestors(self._versions, self._current)][::-1]
+        for number in sorted(self._at, reverse=True):
+            if number in self._at and number not in line:
+                await self._along(self._branch(number, line))
+        first = min(self._at, default=self._current)
+        await self._along([number for number in line if number >= first])
+        found = self._at[self._current]
+        return found | await self._find_quotes([key for key in range(len(self._annotations)) if key not in found])
+
+    def _branch(self, number: int, line: Sequence[int]) -> list[int]:
+        """From a version to the first of its ancestors on the line."""
+        branch = []
+        for each in ancestors(self._versions, number):
+            branch.append(each)
+            if each in line:
+                break
+        return branch
+
+    async def _along(self, path: Sequence[int]) -> None:
+        """Carry all passages at the versions of a path to its last one."""
+        run: list[tuple[int, TextEdit]] = []  # versions with passages or edits, and the edit that follows each
+        for number, following in pairwise(path):
+            if edited := self._edit(number, following):
+                run.append((number, edited))
+                continue
+            self._over_edits(run, number)
+            run = []
+            self._at[following] |= await self._over_change(self._at.pop(number, {}), number, following)
+        if path:
+            self._over_edits(run, path[-1])
+
+    def _edit(self, number: int, following: int) -> TextEdit | None:
+        """The edit from a version to its child or its parent; None for any other change."""
+        if following and self._versions[following - 1].parent == number:
+            return self._versions[following - 1].edited
+        edited = self._versions[number - 1].edited
+        return inverse(edited) if edited else None
+
+    def _over_edits(self, run: Sequence[tuple[int, TextEdit]], end: int) -> None:
+        edits = EditMap()
+        for number, edited in reversed(run):
+            edits.prepend(edited)
+            for key, span in self._at.pop(number, {}).items():
+                if moved := edits.move(span):
+                    self._at[end][key] = moved
+
+    async def _over_change(self, spans: _Spans, number: int, following: int) -> _Spans:
+        sides = [self._versions[each - 1] for each in (number, following) if each]
+        if not spans or len(sides) < 2 or any(each.pruned for each in sides):
+            return {}
+        return await run_comparison(partial(_find_all, spans), *(each.content.text for each in sides))
+
+    async def _find_quotes(self, lost: Iterable[int]) -> _Spans:
+        by_version: defaultdict[int, _Spans] = defaultdict(dict)
+        for key in lost:
+            each = self._annotations[key]
+            if each.version and not self._versions[each.version - 1].pruned:
+                by_version[each.version][key] = each.span
+        found: _Spans = {}
+        for number, spans in by_version.items():
+            texts = (self._versions[each - 1].content.text for each in (number, self._current))
+            found |= await run_comparison(partial(_find_quoted, spans), *texts)
+        return found
+
+
+def _find_all(spans: _Spans, old: str, new: str) -> _Spans:
+    change = TextChange(old, new)
+    return {key: found for key, span in spans.items() if (found := change.find(span))}
+
+
+def _find_quoted(spans: _Spans, old: str, new: str) -> _Spans:
+    if old == new:
+        return spans
+    return {key: found for key, span in spans.items() if (found := find_in_context(old, span, new))}

@@ -94,10 +94,7 @@ def _move(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
     """An insertion or deletion at the position of rule 5, from `least` to `most`."""
     start, end = hunk.span.start, hunk.span.end
     text = hunk.text or hunk.span.extract(old)
-    after = range(min(most - end, _FARTHEST))
-    right = next((n for n in after if old[end + n] != text[n % len(text)]), len(after))
-    before = range(min(start - least, _FARTHEST))
-    left = next((n for n in before if old[start - 1 - n] != text[-1 - n % len(text)]), len(before))
+    left, right = shifts(hunk, old, least, most)
     places = range(start + right, start - left - 1, -1)
     lines = (place for place in places if not place or old[place - 1] == "\n")
     at_words = (
@@ -106,6 +103,17 @@ def _move(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
     by = next(lines, next(at_words, start)) - start
     turned = text[by % len(text) :] + text[: by % len(text)]
     return Hunk(Span(start + by, end + by), turned if hunk.text else "")
+
+
+def shifts(hunk: Hunk, old: str, least: int, most: int) -> tuple[int, int]:
+    """How far an insertion or deletion could be to the left and to the right, between `least` and `most`."""
+    start, end = hunk.span.start, hunk.span.end
+    text = hunk.text or hunk.span.extract(old)
+    before = range(min(start - least, _FARTHEST))
+    left = next((n for n in before if old[start - 1 - n] != text[-1 - n % len(text)]), len(before))
+    after = range(min(most - end, _FARTHEST))
+    right = next((n for n in after if old[end + n] != text[n % len(text)]), len(after))
+    return left, right
 
 
 def _compare(old: str, new: str) -> list[Hunk]:

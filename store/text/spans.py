@@ -157,15 +157,18 @@ def find_again(base: str, span: Span, quote: str, current: str) -> Span | None:
         found = Span(current.find(quote), current.find(quote) + len(quote))
         if not quoted_right or neighbours(base, span) == neighbours(current, found):
             return found
-    if not quoted_right:
-        return None
+    return find_in_context(base, span, current) if quoted_right else None
+
+
+def find_in_context(base: str, span: Span, current: str) -> Span | None:
+    """The position of a passage that occurs once in both texts with the same `QUOTE_CONTEXT` characters around it."""
     framed, now = _EDGE + base + _EDGE, _EDGE + current + _EDGE
     begin = max(0, span.start + 1 - QUOTE_CONTEXT)
     passage = framed[begin : span.end + 1 + QUOTE_CONTEXT]
     if not once(now, passage) or _twice(framed, passage):
         return None
     at = now.find(passage) + span.start - begin
-    return Span(at, at + len(quote))
+    return Span(at, at + span.end - span.start)
 
 
 def neighbours(text: str, span: Span) -> tuple[str, str]:

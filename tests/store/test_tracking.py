@@ -16,6 +16,7 @@ from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange
 from a2a_canvas.store.models import Content, Document, Limits, Ref, Version, text_part
 from a2a_canvas.store.mutation import apply_change
+from a2a_canvas.store.text import text_change
 from a2a_canvas.store.text.comparing import THREAD_THRESHOLD
 from a2a_canvas.store.text.hunks import Hunk, hunks
 from a2a_canvas.store.text.spans import Span, difference, find_again, splice
@@ -319,7 +320,7 @@ async def test_the_event_loop_goes_on_while_long_texts_are_compared(monkeypatch:
         assert gone_on.wait(60)
         return hunks(old, new)
 
-    monkeypatch.setattr(tracking, "hunks", compared)
+    monkeypatch.setattr(text_change, "hunks", compared)
     asyncio.get_running_loop().call_soon(gone_on.set)
     place = Span(rows.index("Row 700."), rows.index("Row 700.") + 8)
     found = await tracking.track(document.versions, 1, 2, place, "Row 700.")
