@@ -31,6 +31,7 @@ from a2a_canvas.store.annotations.annotation import (
 )
 from a2a_canvas.store.annotations.annotation_places import place_annotations
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
+from a2a_canvas.store.annotations.edit_map import move
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import (
     AnnotationClosed,
@@ -45,10 +46,10 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.merge import MergeResult, merge
-from a2a_canvas.store.models import AppliedChange, Author, Ref, Version
+from a2a_canvas.store.models import AppliedChange, Author, Ref, TextEdit, Version
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.hunks import Hunk
-from a2a_canvas.store.text.spans import Span, difference, splice
+from a2a_canvas.store.text.spans import Span, difference, find_in_context, splice
 
 Report = Callable[[AnnotationsChanged], Awaitable[None]]
 MakeReview = Callable[[Author, EventedArtifactStore, Report], "Review"]
@@ -300,7 +301,7 @@ class MergedSuggestions:
     """A text after suggestions, oldest first.
 
     Attributes:
-        passage: what one accepted suggestion replaces; None for none or several.
+        passage: what one accepted suggestion changes in its passage; None for none or several.
     """
 
     text: str
@@ -315,10 +316,10 @@ def merge_suggestions(placed: Iterable[PlacedAnnotation], text: str) -> MergedSu
     accepted: list[Annotation] = []
     stale: list[Annotation] = []
     conflicts: list[ConflictingSuggestion] = []
-    done: list[tuple[Span, int]] = []  # ranges of the text so far, in the order of the edits, and their new lengths
-    passage = None
+    done: list[TextEdit] = []
+    before, passage = text, None
     for each in placed:
-        suggestion, span = each.annotation, _carry(each.span, done)
+        suggestion, span = each.annotation, _carry(each.span, done, before, text)
         if span is None:
             stale.append(suggestion)
             continue
@@ -327,26 +328,22 @@ def merge_suggestions(placed: Iterable[PlacedAnnotation], text: str) -> MergedSu
         if not isinstance(merged, MergeResult):
             conflicts.append(ConflictingSuggestion(suggestion, now))
             continue
-        text = splice(text, span, merged.text)
-        done.append((span, len(merged.text)))
-        passage = (span, merged.text)
         accepted.append(suggestion)
+        inside, new = difference(now, merged.text)  # so annotations on the rest of the passage keep their places
+        passage = Span(span.start + inside.start, span.start + inside.end), new
+        text = splice(text, *passage)
+        done.append(TextEdit(passage[0], len(new)))
     return MergedSuggestions(
         text, tuple(accepted), tuple(stale), tuple(conflicts), passage if len(accepted) == 1 else None
     )
 
 
-def _carry(span: Span | None, done: Iterable[tuple[Span, int]]) -> Span | None:
-    """Where a passage is after these edits; None if one of them took a part of it."""
-    for edited, length in done:
-        if span is None:
-            break
-        if edited.start < span.end and span.start < edited.end:
-            return None
-        if edited.end <= span.start:
-            by = length - (edited.end - edited.start)
-            span = Span(span.start + by, span.end + by)
-    return span
+def _carry(span: Span | None, done: Iterable[TextEdit], before: str, text: str) -> Span | None:
+    """Where a passage of `before` is after these edits, as `place_annotations` has it."""
+    moved = span
+    for edited in done:
+        moved = moved and move(moved, edited)
+    return moved or (span and find_in_context(before, span, text))
 
 
 def _edit(text: str, merged: MergedSuggestions, base: int) -> EditText:

@@ -129,6 +129,37 @@ async def test_accepting_all_is_one_version_and_names_what_did_not_fit(desk: Des
     assert len(await desk.artifacts.versions(REF)) == 3
 
 
+async def test_a_suggestion_whose_passage_was_changed_inside_is_merged_or_in_conflict(desk: Desk) -> None:
+    review = desk.review()
+    merged = await review.annotate("doc", 1, Span(15, 29), replacement="Four five 6.")
+    conflicting = await review.annotate("doc", 1, Span(0, 14), replacement="One 2 three.")
+    await desk.change(EditText(Span(20, 24), "5", 1))
+    await desk.change(EditText(TWO, "zwei", 2))
+    accepted = await desk.review("bob", "b").accept_all("doc")
+    assert [each.annotation_id for each in accepted.accepted] == [merged.annotation_id]
+    assert [(each.annotation.annotation_id, each.current) for each in accepted.conflicts] == [
+        (conflicting.annotation_id, "One zwei three.")
+    ]
+    assert await desk.text() == "One zwei three.\nFour 5 6.\n"
+    assert await desk.states() == ["accepted", "open"]
+    one = await desk.review().accept("doc", conflicting.annotation_id)
+    assert (one.applied, len(one.conflicts)) == (None, 1)
+
+
+async def test_several_suggestions_on_one_passage_are_accepted_where_they_do_not_touch(desk: Desk) -> None:
+    review = desk.review()
+    for replacement in ("One 2 three.", "One two and three.", "One II three."):
+        await review.annotate("doc", 1, Span(0, 14), replacement=replacement)
+    comment = await review.annotate("doc", 1, Span(8, 13), "Three of what?")
+    accepted = await review.accept_all("doc")
+    assert [each.replacement for each in accepted.accepted] == ["One 2 three.", "One two and three."]
+    assert [each.current for each in accepted.conflicts] == ["One 2 and three."]
+    assert await desk.states() == ["accepted", "accepted", "open", "open"]
+    (placed,) = (each for each in await review.list("doc") if each.annotation == comment)
+    assert placed.span
+    assert placed.span.extract(await desk.text()) == "three"
+
+
 async def test_of_two_who_accept_at_once_one_wins(desk: Desk) -> None:
     made = await desk.review().annotate("doc", 1, TWO, replacement="2")
     both = [desk.review(name, task).accept("doc", made.annotation_id) for name, task in (("ann", "a"), ("bob", "b"))]
