@@ -296,6 +296,8 @@ def _of_artifacts() -> Iterator[Asked]:
         yield Asked("GET", f"/artifacts/{CONTEXT}{below}")
     yield Asked("GET", f"/artifacts/{CONTEXT}/mine/versions/2/diff?from=1")
     yield Asked("GET", f"/artifacts/{CONTEXT}/events", None, {"Last-Event-ID": "1", "Accept": "text/event-stream"})
+    moved = {"window": "1", "artifactId": "mine", "version": 1, "start": 0, "end": 4}
+    yield Asked("POST", f"/artifacts/{CONTEXT}/presence", moved)
     yield Asked("GET", f"/artifacts/{CONTEXT}/shares")
     yield Asked("GET", "/artifacts?query=report&pageSize=2", None, {"If-None-Match": '"a"', "Accept": "*/*"})
     gives: Json = {"user": FRIEND_NAME, "level": "read", "expires": "2090-01-01T00:00:00Z"}

@@ -77,7 +77,7 @@ def make_engine(
     access = Access(backend.journal, backend.shares, settings.adopt_anonymous or "")
     own = SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS
     runtime = Runtime(
-        contexts=Contexts(access, backend.journal, backend.store, backend.contexts),
+        contexts=Contexts(access, backend.journal, backend.store, backend.contexts, backend.presence),
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=lambda: all_tools(own, sources),

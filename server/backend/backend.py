@@ -17,6 +17,7 @@ from a2a_canvas.server.push.outbox import InMemoryPush, PushStore
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts, OwnedContexts
+from a2a_canvas.server.tasks.presence.present_people import PresentPeople
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
@@ -37,6 +38,8 @@ class Backend(Protocol):
     def store(self) -> ArtifactStore: ...
     @property
     def contexts(self) -> OwnedContexts: ...
+    @property
+    def presence(self) -> PresentPeople: ...
     @property
     def push(self) -> PushStore: ...
     @property
@@ -98,6 +101,7 @@ class MemoryBackend:
         shares = InMemoryShares(now)
         self.shares: Shares = shares
         self.contexts: OwnedContexts = InMemoryContexts(journal, store, shares)
+        self.presence = PresentPeople()
         self.secrets: ServerSecrets = InMemorySecrets()
         self.ended_sessions: EndedSessions = InMemoryEndedSessions()
         self.api_keys: ApiKeys | None = None

@@ -29,6 +29,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.sql.outbox_rows import SqlOutboxWriter
 from a2a_canvas.server.push.sql.sql_push import SqlPush
 from a2a_canvas.server.tasks.errors import Unwritable
+from a2a_canvas.server.tasks.presence.present_people import PresentPeople
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
@@ -36,6 +37,7 @@ from a2a_canvas.server.tasks.sql.projections.context_rows import lock_to_share
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
+from a2a_canvas.server.tasks.sql.replica.presence_exchange import PresenceExchange
 from a2a_canvas.server.tasks.sql.replica.sql_ownership import ShutdownLimit, SqlOwnership
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
@@ -100,7 +102,9 @@ class SqlBackend:
         self.ownership = SqlOwnership(
             database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit
         )
-        self._listener = NotificationListener(database, self._on_notification)
+        self.presence = PresentPeople()
+        self._exchange = PresenceExchange(database, self.presence)
+        self._listener = NotificationListener(database, self._on_notification, self._exchange)
         self._runner: TaskRunner | None = None
         self._heartbeat: asyncio.Task[None] | None = None
         self._takeover_task: asyncio.Task[None] | None = None
@@ -131,6 +135,8 @@ class SqlBackend:
 
     def _start_takeovers(self) -> None:
         self._listener.start()
+        if self._database.dialect == "postgresql":
+            self._exchange.start()
         self._takeover_task = asyncio.create_task(self._takeover_loop(), name="takeovers")
 
     async def stop(self) -> None:
@@ -142,6 +148,7 @@ class SqlBackend:
         if loops:
             await asyncio.wait(loops)
         await self._listener.stop()
+        await self._exchange.stop()
         await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()

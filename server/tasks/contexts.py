@@ -24,6 +24,8 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, OwnedContexts
+from a2a_canvas.server.tasks.presence.present_people import PresentPeople
+from a2a_canvas.server.tasks.presence.roster import CursorPlace, Roster
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.annotations.annotation import PlacedAnnotation
 from a2a_canvas.store.annotations.annotation_places import place_annotations
@@ -41,13 +43,22 @@ class Contexts:
     Args:
         access: decides what callers may do.
         owned: lists, renames and removes contexts.
+        presence: who is present in them; None if no other replica is to know.
     """
 
-    def __init__(self, access: Access, journal: Journal, store: ArtifactStore, owned: OwnedContexts) -> None:
+    def __init__(
+        self,
+        access: Access,
+        journal: Journal,
+        store: ArtifactStore,
+        owned: OwnedContexts,
+        presence: PresentPeople | None = None,
+    ) -> None:
         self.access = access
         self.journal = journal
         self.store = store
         self.owned = owned
+        self.presence = presence or PresentPeople()
 
     async def open(self, caller: Caller, context_id: str, level: Level = Level.READ) -> Context:
         """The context that a caller calls by an id; perhaps one of its own that has not begun yet.
@@ -178,6 +189,14 @@ class Context:
     def activity(self) -> AsyncGenerator[Activity, None]:
         """Its activity, whenever it changes; the reader is a watcher meanwhile."""
         return self._contexts.journal.watch(self.key)
+
+    def presence(self) -> AsyncGenerator[Roster, None]:
+        """Who is present, whenever it changes; the caller is present meanwhile."""
+        return self._contexts.presence.watch(self.key, self.caller.author)
+
+    def move(self, window: str, place: CursorPlace | None) -> None:
+        """The caller has moved the cursor of a window, or has withdrawn it (None)."""
+        self._contexts.presence.move(self.key, self.caller.author, window, place)
 
     def guard(self, following: TaskSubscription) -> TaskSubscription:
         """A subscription to one of its tasks, which ends with `TaskNotFound` when the caller may not read it."""

@@ -18,6 +18,7 @@ from bench import (
     many_tasks,
     model_pace,
     page,
+    presence,
     provider,
     push,
     queued,
@@ -82,6 +83,7 @@ SHORTEST: Mapping[str, Shortest] = {
     "durable": Shortest(lambda: durable.run(durable.Plan((20, 60), 20, 1), ("sqlite",))),
     "crowd-durable": Shortest(lambda: crowd_durable.run(FEW), 1),
     "queued": Shortest(lambda: queued.run(FEW, ("sqlite",)), 1),
+    "presence": Shortest(lambda: presence.run(presence.Plan(4, 2, 1.0, 1)), 1),
     "push": Shortest(lambda: push.run(push.Plan(receivers=3, rounds=1, turns=2, order=Order(20), notified=1)), 2),
     "replicas": Shortest(lambda: replicas.run(joiners.Plan(6, Order(60, 50))), 1, ("exact",)),
     "takeover": Shortest(

@@ -18,6 +18,7 @@ from a2a_canvas.server.protocols.agui.input import MAX_MESSAGES
 from a2a_canvas.server.protocols.agui.older.request import MAX_CONTENTS
 from a2a_canvas.server.protocols.agui.routes import MAX_BODY_VALUES
 from a2a_canvas.server.protocols.artifacts.context_forms import MAX_NAME, MAX_PAGE_SIZE
+from a2a_canvas.server.protocols.artifacts.presence_forms import MAX_WINDOW
 from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD
 from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, MAX_USER
 from a2a_canvas.server.protocols.guard.checks import (
@@ -149,6 +150,8 @@ VALUES = (
           "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
     Limit(("canvas:v1 name",), f"{MAX_ID} characters", _INVALID, "server/agent/test_intent.py"
           "::test_a_name_for_a_new_artifact_is_neither_empty_nor_longer_than_an_id"),
+    Limit(("canvas:v1 window",), f"{MAX_WINDOW} characters", _INVALID, f"{_PROTOCOLS}/artifacts/test_presence_forms.py"
+          "::test_what_is_no_move_is_refused_by_the_name_of_its_field"),
     Limit(("canvas:v1 replacement",), "`--max-artifact-bytes`", _INVALID,
           "server/tasks/test_annotation_store.py::test_what_is_refused_changes_nothing"),
     Limit(("canvas:v1 annotationId", "canvas:v1 by"), "256 characters; an annotation of the artifact; any name",
@@ -305,7 +308,7 @@ def page() -> str:
             "",
             "A value beyond its bound is `INVALID_PARAMS`, unless the last column says otherwise. A2A 0.3 is converted",
             "to 1.0, and has the same bounds. `*` matches any characters. Fields marked canvas:v1 are those of",
-            "operations, also under `/artifacts/…/shares`; fields marked AG-UI older are those of",
+            "operations, also under `/artifacts/…/shares` and `…/presence`; fields marked AG-UI older are those of",
             "[legacy requests](ag-ui.md#legacy-requests). Other fields are ignored.",
             "",
             *table(VALUES),

@@ -11,6 +11,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactVersion,
     ContextEvents,
     ContextList,
+    ContextPresence,
     CurrentArtifact,
     OneShare,
     ShareList,
@@ -57,6 +58,7 @@ def test_every_path_is_in_the_table() -> None:
         ShareList,
         OneShare,
         ContextEvents,
+        ContextPresence,
     ]
 
 

@@ -10,9 +10,10 @@ Rule 2: a stream begins with the artifacts that changed after `Last-Event-ID`, w
 Rule 3: an id that cannot be parsed, is from a removed context, or is newer than the context, is ignored.
 Rule 4: in between, it has the activity of the context as soon as it is known and whenever it changes: events named
         `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
-Rule 5: a change of annotations is an event named `annotations`, with an `id`. A stream does not repeat those that its
+Rule 5: beside it, it has who is present, in events named `presence` without an `id`: at most one in a second.
+Rule 6: a change of annotations is an event named `annotations`, with an `id`. A stream does not repeat those that its
         client has missed: it reads the annotations when a stream begins.
-Rule 6: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), when
+Rule 7: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), when
         the journal can no longer be read, for example because the context was removed, and when its credential ends.
         The client reconnects with the last id that it has.
 """
@@ -21,9 +22,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
@@ -33,6 +34,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.projection.annotation_json import changes_json
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_update
+from a2a_canvas.server.protocols.artifacts.presence_forms import roster_json
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
@@ -45,16 +47,20 @@ from a2a_canvas.server.tasks.journal.context_log import (
     ContextSubscription,
 )
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
+from a2a_canvas.server.tasks.presence.roster import Roster
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author
+
+T = TypeVar("T")
 
 
 def event_stream(
     context_id: str,
     opening: asyncio.Future[ContextSubscription],
     activity: AsyncGenerator[Activity, None],
+    presence: AsyncGenerator[Roster, None],
     last_event_id: str | None,
     metrics: Metrics,
 ) -> SseResponse:
@@ -62,23 +68,30 @@ def event_stream(
 
     Args:
         opening: the subscription, which may still be opening, or be refused.
-        activity: of the context; it is not started before the subscription is open.
+        activity, presence: of the context; they are not started before the subscription is open.
         metrics: measure how late changes are sent.
     """
     events = _events(context_id, opening, last_event_id, metrics)
-    return SseResponse(events, beside=_activity(opening, activity))
+    beside = (
+        _beside(opening, activity, "activity", activity_json),
+        _beside(opening, presence, "presence", roster_json),
+    )
+    return SseResponse(events, beside=beside)
 
 
-async def _activity(
-    opening: asyncio.Future[ContextSubscription], activities: AsyncGenerator[Activity, None]
+async def _beside(
+    opening: asyncio.Future[ContextSubscription],
+    values: AsyncGenerator[T, None],
+    name: str,
+    form: Callable[[T], dict[str, Any]],
 ) -> AsyncGenerator[bytes, None]:
     await asyncio.wait((opening,))
     opened = not opening.cancelled() and opening.exception() is None
     del opening
     if opened:
-        async with aclosing(activities):
-            async for activity in activities:
-                yield sse_event(to_json(activity_json(activity)), name="activity")
+        async with aclosing(values):
+            async for value in values:
+                yield sse_event(to_json(form(value)), name=name)
 
 
 async def _events(

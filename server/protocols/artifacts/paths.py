@@ -3,6 +3,7 @@
     /artifacts                                              the caller's contexts
     /artifacts/{context}                                    its artifacts
     /artifacts/{context}/events                             its event stream
+    /artifacts/{context}/presence                           the place of the caller's cursor
     /artifacts/{context}/shares                             its shares
     /artifacts/{context}/shares/{id}                        one share
     /artifacts/{context}/{artifact}                         one artifact
@@ -53,6 +54,9 @@ class ArtifactList(_ContextPath): ...
 class ContextEvents(_ContextPath): ...
 
 
+class ContextPresence(_ContextPath): ...
+
+
 class ShareList(_ContextPath): ...
 
 
@@ -82,7 +86,7 @@ class OneAnnotation(_ArtifactPath):
 
 
 ArtifactResource = CurrentArtifact | VersionList | ArtifactVersion | VersionDiff | AnnotationList | OneAnnotation
-ContextResource = ArtifactList | ContextEvents | ShareList | OneShare | ArtifactResource
+ContextResource = ArtifactList | ContextEvents | ContextPresence | ShareList | OneShare | ArtifactResource
 Resource = ContextList | ContextResource
 
 
@@ -102,6 +106,8 @@ def parse_path(raw: str) -> Resource | None:
             return ArtifactList(context)
         case [_, "events"], [context, _]:
             return ContextEvents(context)
+        case [_, "presence"], [context, _]:
+            return ContextPresence(context)
         case [_, "shares"], [context, _]:
             return ShareList(context)
         case [_, "shares", _], [context, _, share]:

@@ -57,6 +57,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactVersion,
     ContextEvents,
     ContextList,
+    ContextPresence,
     ContextResource,
     CurrentArtifact,
     OneAnnotation,
@@ -67,6 +68,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     VersionList,
     parse_path,
 )
+from a2a_canvas.server.protocols.artifacts.presence_forms import cursor_move
 from a2a_canvas.server.protocols.artifacts.raw_content import (
     JSON,
     SANDBOXED,
@@ -119,7 +121,7 @@ THREAD_THRESHOLD = 2**20
 
 NO_SUCH_PATH = (
     "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, "
-    "shares[/{{share}}], {{artifact}}[/versions[/{{n}}[/diff]]] and {{artifact}}/annotations[/{{id}}]. "
+    "presence, shares[/{{share}}], {{artifact}}[/versions[/{{n}}[/diff]]] and {{artifact}}/annotations[/{{id}}]. "
     "A context's id is the contextId of its tasks; /artifacts lists them."
 )
 
@@ -198,8 +200,11 @@ class _ArtifactsEndpoint:
             counted.enter_context(self._meter.stream(caller_of(request).account))
             opening = await wait_for_start(_follow(context, request))
             last = request.headers.get("last-event-id")
-            return event_stream(resource.context_id, opening, context.activity(), last, self._metrics)
+            beside = context.activity(), context.presence()
+            return event_stream(resource.context_id, opening, *beside, last, self._metrics)
         await context.check_begun()
+        if isinstance(resource, ContextPresence):
+            return await self._move(request, context)
         try:
             if isinstance(resource, CurrentArtifact | ArtifactVersion) and (form := parse_format(request)):
                 content = await _content(context, resource)
@@ -211,6 +216,14 @@ class _ArtifactsEndpoint:
     async def _rename(self, request: Request, context: Context, prefix: str) -> Response:
         name = new_name(await self._object(request, '{"name": "Tide pools"}'))
         return _json(request, context_json(await context.rename(name), prefix))
+
+    async def _move(self, request: Request, context: Context) -> Response:
+        try:
+            moved = cursor_move(await self._object(request, '{"window": "1", "artifactId": "a", "start": 0, "end": 4}'))
+        except InvalidOperation as error:
+            raise invalid_value(error.field, error.reason) from None
+        context.move(*moved)
+        return Response(status_code=204)
 
     async def _list(self, request: Request, prefix: str) -> Response:
         caller = caller_of(request)
@@ -353,6 +366,7 @@ def _raw_path(request: Request) -> tuple[str, str]:
 
 METHODS: Final[Mapping[type, Sequence[str]]] = {
     ArtifactList: ("GET", "HEAD", "PATCH", "DELETE"),
+    ContextPresence: ("POST",),
     ShareList: ("GET", "HEAD", "POST"),
     OneShare: ("DELETE",),
 }

@@ -6,7 +6,7 @@ Rules:
 2. A failure within these FIRST_EVENT_SECONDS gets an ordinary answer (`wait_for_start`). A later one ends the stream:
    the route or the pipeline says why in the last event.
 3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
-4. There may be a second source of events: they are sent as they come, between those of the first source, which never
+4. There may be further sources of events: they are sent as they come, between those of the first source, which never
    wait for them. The stream ends with the first source.
 5. Events arrive encoded, with those that are ready together already joined, and are sent as they are, with one `send`.
 """
@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from time import monotonic
 from typing import Final, TypeVar
@@ -67,7 +67,7 @@ class SseResponse:
 
     Args:
         events: encoded events (`sse_event`); the answer ends with them.
-        beside: the second source of events (rule 4).
+        beside: the further sources of events (rule 4).
         headers: in addition to `HEADERS`.
         line_end: that of `events`, for the comments between them.
         on_disconnect: called when the client disconnects before the end, after `events` is closed.
@@ -77,7 +77,7 @@ class SseResponse:
         self,
         events: AsyncGenerator[bytes, None],
         *,
-        beside: AsyncGenerator[bytes, None] | None = None,
+        beside: Sequence[AsyncGenerator[bytes, None]] = (),
         headers: Mapping[str, str] | None = None,
         line_end: str = LINE_END,
         on_disconnect: Callable[[], Awaitable[None]] | None = None,
@@ -108,7 +108,7 @@ class SseResponse:
             beside = [
                 asyncio.create_task(self._cancel_at_disconnect(receive, stream)),
                 asyncio.create_task(self._keep_alive(send)),
-                *([asyncio.create_task(self._send_beside(self._beside, send))] if self._beside else []),
+                *(asyncio.create_task(self._send_beside(each, send)) for each in self._beside),
             ]
             try:
                 async for event in self._events:

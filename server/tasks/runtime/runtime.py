@@ -147,6 +147,7 @@ class Runtime:
             find_tool=find_tool,
             agent=agent,
             frame=frame,
+            presence=contexts.presence,
         )
         self._locks = NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()

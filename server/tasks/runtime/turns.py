@@ -59,6 +59,9 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.context_values import Held, Hold, TaskValues
 from a2a_canvas.server.tasks.errors import TaskDetached
 from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.tasks.presence.agent_places import AgentPlaces
+from a2a_canvas.server.tasks.presence.present_people import PresentPeople
+from a2a_canvas.server.tasks.presence.roster import GUEST_NAME
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
@@ -90,9 +93,6 @@ TOO_MANY_RESUMPTIONS = (
 NOT_STORED = (
     "The output of this task could not be stored, so it failed; the server log has the reason. Send the message again."
 )
-
-GUEST_NAME = "guest"
-"""All users of a link are one author."""
 
 Run = Callable[[Emit], Awaitable[None]]
 
@@ -144,6 +144,7 @@ class TurnHandle:
         lasts: it runs a function that no server can continue where it is.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
+        places: the passages that it works on.
     """
 
     began: datetime
@@ -161,6 +162,7 @@ class TurnHandle:
     lasts: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
     report: TurnReport = field(default_factory=TurnReport)
+    places: AgentPlaces = field(default_factory=AgentPlaces)
 
     async def stop(self) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
@@ -218,6 +220,7 @@ class Turns:
     find_tool: FindTool = find_no_tool
     agent: AgentFunction | None = None
     frame: float = 0.0
+    presence: PresentPeople = field(default_factory=PresentPeople)
 
     def __post_init__(self) -> None:
         self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)
@@ -327,6 +330,7 @@ class Turns:
         except TaskDetached:
             logger.info("The task is not run here any more")
         finally:
+            self.presence.show_agent(record.context_id, record.task_id, None)
             if handle.ticket:
                 self.admission.leave(handle.ticket)
             # A detached task may run here again already.
@@ -340,6 +344,8 @@ class Turns:
         await self.journal.append(record.task_id, event)
         handle.report = handle.report.after(event)
         handle.metrics.count(event)
+        if handle.places.take(event):
+            self.presence.show_agent(record.context_id, record.task_id, handle.places.place)
         match event:
             case StatusChanged():
                 log_status(event, handle.report, self.now() - handle.began)

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, func, select
 
@@ -26,6 +26,7 @@ from a2a_canvas.store.sql.database import Database
 logger = logging.getLogger(__name__)
 
 CHANNEL = "a2a_canvas"
+PRESENCE_CHANNEL = "a2a_canvas_presence"
 MAX_PAYLOAD_BYTES = 7900
 """PostgreSQL takes less than 8000."""
 MAX_PAYLOADS = 10
@@ -118,16 +119,33 @@ def notify(connection: Connection, notification: Notification) -> None:
             connection.execute(select(func.pg_notify(CHANNEL, payload)))
 
 
+class PresenceReceiver(Protocol):
+    """Takes the notifications of `PRESENCE_CHANNEL`."""
+
+    def receive(self, payload: str) -> None: ...
+
+    def listen_again(self) -> None:
+        """Some may have been missed."""
+        ...
+
+
 class NotificationListener:
     """Listens and polls.
 
     Args:
         on_notification: called with those that have arrived, and after each poll interval with `everything`.
+        presence: takes those about presence, at once.
     """
 
-    def __init__(self, database: Database, on_notification: Callable[[Notification], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        on_notification: Callable[[Notification], Awaitable[None]],
+        presence: PresenceReceiver | None = None,
+    ) -> None:
         self._database = database
         self._on_notification = on_notification
+        self._presence = presence
         self._queue: asyncio.Queue[Notification] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -176,6 +194,9 @@ class NotificationListener:
         async with self._database.listener() as driver:
             driver.add_termination_listener(lambda _: ended.set())
             await driver.add_listener(CHANNEL, self._receive)
+            if self._presence:
+                await driver.add_listener(PRESENCE_CHANNEL, self._receive_presence)
+                self._presence.listen_again()
             self._queue.put_nowait(Notification(everything=True, missed=True))  # what was written before we listened
             while not ended.is_set():
                 with suppress(TimeoutError):
@@ -184,3 +205,7 @@ class NotificationListener:
 
     def _receive(self, driver: object, pid: int, channel: str, payload: object) -> None:
         self._queue.put_nowait(Notification.parse(str(payload)))
+
+    def _receive_presence(self, driver: object, pid: int, channel: str, payload: object) -> None:
+        if self._presence:
+            self._presence.receive(str(payload))

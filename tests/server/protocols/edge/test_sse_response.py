@@ -211,7 +211,7 @@ async def test_what_is_sent_are_the_events_and_an_end() -> None:
 
 async def test_events_beside_are_sent_as_they_come_and_end_with_the_first() -> None:
     client, events, beside = Connection(of=3), Events(b"one", wait=True), Events(b"beside", wait=True)
-    running = asyncio.create_task(client.answer(SseResponse(events(), beside=beside())))
+    running = asyncio.create_task(client.answer(SseResponse(events(), beside=[beside()])))
     await client.sent_all.wait()
     client.gone.set()
     assert sorted(await running) == [b"beside", b"one"]
@@ -220,12 +220,12 @@ async def test_events_beside_are_sent_as_they_come_and_end_with_the_first() -> N
 
 async def test_a_stream_ends_and_does_not_wait_for_events_beside() -> None:
     client, beside = Connection(), Events(wait=True)
-    assert await client.answer(SseResponse(Events(b"one")(), beside=beside())) == [b"one", b""]
+    assert await client.answer(SseResponse(Events(b"one")(), beside=[beside()])) == [b"one", b""]
 
 
 async def test_an_error_beside_ends_no_stream() -> None:
     client = Connection()
-    assert await client.answer(SseResponse(Events(b"one")(), beside=Events(KeyError("x"))())) == [b"one", b""]
+    assert await client.answer(SseResponse(Events(b"one")(), beside=[Events(KeyError("x"))()])) == [b"one", b""]
 
 
 async def test_a_client_that_leaves_ends_the_events_and_the_route_is_told_after_them() -> None:

@@ -73,6 +73,7 @@ class Replica:
                 self.backend.journal,
                 self.backend.store,
                 self.backend.contexts,
+                self.backend.presence,
             ),
             ownership=self.backend.ownership,
             llm=llm or self.llm,
