@@ -228,6 +228,15 @@ class NothingToRedo(InvalidChange):
         self.current = current
 
 
+class PeopleDecide(InvalidChange):
+    def __init__(self, artifact_id: str) -> None:
+        super().__init__(
+            f"In this conversation agents suggest and people decide, so only people undo changes of {artifact_id!r}. "
+            "To suggest what an older version says, restore it by its number."
+        )
+        self.artifact_id = artifact_id
+
+
 class TooManyParts(InvalidChange):
     def __init__(self, count: int, limit: int) -> None:
         super().__init__(

@@ -101,6 +101,13 @@ class EventedArtifactStore(StoreWrapper):
         await self._listen(completed)
         return await self._report_change(applied)
 
+    async def end_call(self, ref: Ref, *, close: bool) -> AppliedChange | None:
+        """Complete the call being written, and close the draft if asked to."""
+        if close:
+            return await self.close(ref)
+        await self.complete_call(ref)
+        return None
+
     async def resend(self, ref: Ref) -> None:
         """Report the whole artifact again, after subscribers saw an edit that was aborted.
 

@@ -290,7 +290,7 @@ class AppliedChange:
         author: of that version.
         parent: the number of the version it was made from; 0 for none.
         closed: the end of the draft that became a version before this change; subscribers receive it first.
-        suggestions: the numbers of the suggestions that were made instead; then nothing has changed.
+        suggestions: the numbers of the suggestions that were made instead; None if it is a change.
     """
 
     artifact: Artifact
@@ -301,7 +301,7 @@ class AppliedChange:
     author: Author
     parent: int
     closed: AppliedChange | None = None
-    suggestions: tuple[int, ...] = ()
+    suggestions: tuple[int, ...] | None = None
 
     @property
     def parts(self) -> Parts:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from a2a_canvas.store.models import text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
-from a2a_canvas.tools.change_report import describe_suggestions
+from a2a_canvas.tools.change_report import describe_outcome
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.json_stream import Delta, JsonEvent, Value
@@ -128,8 +128,8 @@ class PassageCall(StreamingCall[ArtifactEditInput]):
             await self._undo()
             raise
         self._edit = None
-        if applied.suggestions:
-            return f"Suggested; {describe_suggestions(applied.suggestions)} of {whole.artifact_id} is open."
+        if applied.suggestions is not None:
+            return describe_outcome(applied)
         return f"Edited; version {applied.version} of {whole.artifact_id} is saved."
 
     async def _undo(self) -> None:

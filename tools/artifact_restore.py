@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
-from a2a_canvas.tools.change_report import refusal_of
+from a2a_canvas.tools.change_report import describe_outcome, refusal_of
 from a2a_canvas.tools.part_inputs import ArtifactId
 from a2a_canvas.tools.tool import Done, Failed, Outcome, StrictInput, Workspace, whole_input_tool
 
@@ -44,6 +44,8 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
         raise
     except StoreError as error:
         return Failed(await refusal_of(error, workspace))
+    if applied.suggestions is not None:
+        return Done(describe_outcome(applied))
     return Done(
         f"Restored; version {applied.version} of {call.artifact_id}, with the content of version {call.version}, "
         "is saved."

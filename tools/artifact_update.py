@@ -23,6 +23,7 @@ from pydantic import BeforeValidator, Field
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.models import AppliedChange, Kind, Part, Ref, text_part
+from a2a_canvas.tools.change_report import describe_outcome
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
 from a2a_canvas.tools.json_values import value_of_json
 from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
@@ -166,6 +167,8 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
 
     async def _complete(self, whole: ArtifactUpdateInput) -> str:
         applied = await self._last_change(whole)
+        if applied and applied.suggestions is not None:
+            return describe_outcome(applied)
         if applied is None or not applied.last_chunk:
             return "Written; the draft stays open."
         return f"Written; version {applied.version} of {applied.artifact.artifact_id} is saved."
@@ -253,10 +256,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         last = self._part.take_rest() or (text_part("") if named_late else None)
         if last:
             return await self._apply(ref, last, done=True, last_chunk=whole.last_chunk)
-        if whole.last_chunk:
-            return await self._workspace.store.close(ref)
-        await self._workspace.store.complete_call(ref)
-        return None
+        return await self._workspace.store.end_call(ref, close=whole.last_chunk)
 
 
 artifact_update = Tool(NAME, DESCRIPTION, ArtifactUpdateInput, _UpdateCall, eager=True)

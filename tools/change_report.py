@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a_canvas.store.errors import ArtifactNotFound, PassageLost, StoreError, VersionConflict
+from a2a_canvas.store.models import AppliedChange
 from a2a_canvas.store.text.spans import Span, difference
 from a2a_canvas.store.text.wording import choice, nearest
 from a2a_canvas.tools.tool import Workspace, to_json
@@ -16,6 +17,18 @@ EXCERPT = 600
 def describe_suggestions(numbers: Sequence[int]) -> str:
     """Suggestions by their numbers: `suggestion 4`, `suggestions 4 and 5`."""
     return f"{'suggestion' if len(numbers) == 1 else 'suggestions'} {choice(map(str, numbers), 'and')}"
+
+
+def describe_outcome(applied: AppliedChange) -> str:
+    """For the model: suggestions were made in place of a change."""
+    numbers, artifact_id = applied.suggestions, applied.artifact.artifact_id
+    if not numbers:
+        return f"The text of {artifact_id} says that already. Nothing was changed."
+    are = "is" if len(numbers) == 1 else "are"
+    return (
+        f"Suggested; {describe_suggestions(numbers)} of {artifact_id} {are} open. "
+        "The text stays as it is until people accept."
+    )
 
 
 async def refusal_of(error: StoreError, workspace: Workspace) -> str:

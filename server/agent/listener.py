@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit
 from a2a_canvas.store.annotations.review import MakeReview
+from a2a_canvas.store.annotations.suggesting_store import SuggestingStore
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.evented import EventedArtifactStore, Listen
@@ -54,15 +55,21 @@ def open_workspace(
     task_id: str,
     make_review: MakeReview | None = None,
     changed: Iterable[str] = (),
+    *,
+    suggests: bool = False,
 ) -> Workspace:
     """The workspace of a task, with the agent's review.
 
     Args:
         make_review: None: the agent can make no annotations.
         changed: ids of the artifacts that the task has changed so far.
+        suggests: what the agent changes becomes suggestions.
     """
     evented = EventedArtifactStore(store, listener(emit), changed)
     review = make_review("agent", evented, emit) if make_review else None
+    if suggests:
+        assert review
+        evented = SuggestingStore(evented, review)
     return Workspace(evented, context_id, task_id, review=review)
 
 

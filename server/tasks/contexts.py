@@ -220,6 +220,14 @@ class Context:
         """
         return await self._contexts.owned.rename(self.key, self.owner, name)
 
+    async def let_agents_suggest(self, on: bool) -> ContextSummary:
+        """Whether what agents change in artifacts becomes suggestions, for tasks that begin.
+
+        Raises:
+            ContextNotFound: it has not begun.
+        """
+        return await self._contexts.owned.let_agents_suggest(self.key, self.owner, on)
+
     async def remove(self) -> None:
         """Remove it with everything in it; subscribers get `StreamLost`.
 

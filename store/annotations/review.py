@@ -137,6 +137,17 @@ class Review:
         """Suggest several changes of one version, each for itself. Raises as `annotate`."""
         return await self._add(artifact_id, version, [(each.span, each.text) for each in changes])
 
+    async def suggest_append(self, artifact_id: str, version: int, text: str) -> Annotation:
+        """Suggest to add text at the end of a version; it continues what this task has suggested there."""
+        end = len((await self._store.version(self._ref(artifact_id), version)).content.text)
+        async with self._hold(artifact_id) as existing:
+            for each in existing:
+                mine = (each.task_id, each.writer, each.state) == (self._task_id, self._writer, "open")
+                if mine and each.replacement is not None and (each.version, each.span.end) == (version, end):
+                    return await self._change(replace(each, replacement=each.replacement + text))
+        (made,) = await self._add(artifact_id, version, [(Span(end, end), text)])
+        return made
+
     async def _add(
         self, artifact_id: str, version: int, passages: Sequence[tuple[Span, str | None]], text: str = ""
     ) -> tuple[Annotation, ...]:

@@ -214,6 +214,8 @@ VALUES = (
           "server/test_sign_in.py::test_a_browser_that_is_not_signed_in_is_told_why_and_led_back"),
     Limit(("body name",), f"{MAX_NAME} characters", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_what_is_no_name_is_refused"),
+    Limit(("body agentsSuggest",), "true or false", _INVALID,
+          f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_what_is_no_name_is_refused"),
     Limit(("body path",), "a path of this server", "400",
           "server/test_sign_in.py::test_what_is_no_path_is_not_signed"),
     Limit(("header accept-encoding",), "codings of the file", "the file uncompressed",

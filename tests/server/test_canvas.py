@@ -749,3 +749,15 @@ async def test_a_client_without_extensions_is_told_of_the_suggestion(served: Ser
         "Suggested a change to line 1 of doc.txt (suggestion 1)."
     )
     assert list(task.artifacts) == []
+
+
+async def test_where_agents_suggest_a_message_and_an_edit_end_in_suggestions(served: Served) -> None:
+    doc = await made(served, WORDS)
+    patched = await served.http.patch(f"/artifacts/{doc.context}", json={"agentsSuggest": True})
+    assert patched.json()["agentsSuggest"] is True
+    await doc.run(doc.edit("say 2", "two"))
+    await say(doc, f"make doc doc.txt text/plain\n{WORDS.replace('five', '5')}")
+    assert await doc.read() == (1, WORDS)
+    accepted = await doc.run(doc.operation("accept-all", by="agent"))
+    assert accepted.status.state == COMPLETED
+    assert await doc.read() == (2, WORDS.replace("two", "2").replace("five", "5"))

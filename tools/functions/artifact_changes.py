@@ -87,8 +87,7 @@ class ArtifactChanges:
     async def edit(self, ref: Ref, old: str, new: str) -> None:
         """Edit a passage, which is a version at once, and so is saved at once."""
         await self._store.prepare(ref)
-        closed = await self._store.close(ref)
-        artifact = closed.artifact if closed else await self._store.get(ref)
+        artifact = await self._store.at_version(ref)
         found = find_once(artifact.text, old) if old else "The passage to edit is empty."
         if isinstance(found, str):
             raise ToolError(found)

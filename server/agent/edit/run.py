@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from a2a_canvas.server.agent.annotation_operations import (
@@ -42,7 +42,6 @@ from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
 from a2a_canvas.store.annotations.review import MakeReview
-from a2a_canvas.store.annotations.suggesting_store import SuggestingStore
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, Redo, Restore, Undo
 from a2a_canvas.store.errors import (
@@ -75,6 +74,7 @@ class OperationRequest:
     Attributes:
         progress: block indices and rounds so far; an edit that runs again continues from them.
         owner: the sender owns the context.
+        suggests: what the model writes becomes suggestions, whatever the operation says.
     """
 
     operation: Operation
@@ -83,6 +83,12 @@ class OperationRequest:
     context_id: ContextKey
     progress: Progress = field(default_factory=Progress)
     owner: bool = False
+    suggests: bool = False
+
+    @property
+    def suggests_edit(self) -> bool:
+        """Whether it is an edit that becomes a suggestion."""
+        return _suggests(self.operation) or (self.suggests and isinstance(self.operation, SelectionEdit))
 
     @property
     def ref(self) -> Ref:
@@ -155,10 +161,8 @@ async def run_operation(
         asyncio.CancelledError: the artifact is unchanged; the caller emits the status.
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
-    workspace = open_workspace(store, emit, request.context_id, request.task_id, make_review)
-    if _suggests(request.operation):
-        assert workspace.review
-        workspace = replace(workspace, store=SuggestingStore(workspace.store, workspace.review))
+    ids = request.context_id, request.task_id
+    workspace = open_workspace(store, emit, *ids, make_review, suggests=request.suggests_edit)
     context = EditContext(llm, workspace, emit, sleep, instructions)
     ending = await _OperationRun(request, workspace.store, context, new_id, make_review).ending()
     if not is_annotation_operation(request.operation):
@@ -242,7 +246,7 @@ class _OperationRun:
         return await run_annotation_operation(operation, review, target, owner=self.request.owner)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
-        verb = "Suggesting a change to" if _suggests(edit) else "Editing"
+        verb = "Suggesting a change to" if self.request.suggests_edit else "Editing"
         artifact = await self.store.at_version(self.request.ref)
         target = await _target(edit, artifact, self.request.ref, self.store)
         label = AgentMessage(self.new_id(), f"{verb} {artifact.title}…", label=True, of_tool=True)

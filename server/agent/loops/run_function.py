@@ -92,7 +92,7 @@ async def run_function(
     """Run the turn to its end or its pause; the last event is its status. Arguments and errors as in `run_turn`."""
     agui = AguiTask(request.agui, emit)
     ids = request.turn.context_id, request.turn.task_id
-    workspace = open_workspace(store, emit, *ids, make_review, request.turn.changed)
+    workspace = open_workspace(store, emit, *ids, make_review, request.turn.changed, suggests=request.turn.suggests)
     for artifact_id in request.turn.drafts:
         workspace.store.adopt_draft(workspace.ref(artifact_id))
     output = TurnOutput(agui.emit, new_id, request.turn.transcript)

@@ -93,6 +93,7 @@ class TurnRequest:
         caller: the sender of the message that the model has read last; empty if unknown.
         owner: of the context; empty if unknown.
         credentials: the answer to a question for authentication, which is not in the transcript; None without one.
+        suggests: what the agent changes becomes suggestions (`suggesting_store.py`).
         stop: called before each round; returns why the turn must not continue, or an empty text.
     """
 
@@ -109,6 +110,7 @@ class TurnRequest:
     caller: Callable[[], str] = lambda: ""
     owner: str = ""
     credentials: str | None = field(default=None, repr=False)
+    suggests: bool = False
     stop: Callable[[], Awaitable[str]] = _no_reason
 
 
@@ -146,7 +148,7 @@ async def run_turn(
     tools = tuple(tools)
     requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates(), instructions)
     ids = request.context_id, request.task_id
-    workspace = open_workspace(store, emit, *ids, make_review, request.changed)
+    workspace = open_workspace(store, emit, *ids, make_review, request.changed, suggests=request.suggests)
     workspace, evented = replace(workspace, read_limit=requests.read_limit), workspace.store
     for artifact_id in request.drafts:
         evented.adopt_draft(workspace.ref(artifact_id))

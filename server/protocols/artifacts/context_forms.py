@@ -28,6 +28,7 @@ PAGE_SIZE = 50
 MAX_PAGE_SIZE = 100
 MAX_NAME = 200
 """Characters of a name."""
+AGENTS_SUGGEST = "agentsSuggest"
 
 
 def context_query(query: Mapping[str, str]) -> ContextQuery:
@@ -73,6 +74,7 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
     return {
         "contextId": context_id,
         "name": context.name,
+        "agentsSuggest": context.agents_suggest,
         "request": context.request,
         "createdAt": timestamp(context.created_at),
         "updatedAt": timestamp(context.changed_at),
@@ -84,17 +86,27 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
     }
 
 
-def new_name(body: Mapping[str, JsonValue]) -> str | None:
-    """The name that the body of a PATCH gives a context, without spaces around it; None to remove the name.
+def check_patch(body: Mapping[str, JsonValue]) -> None:
+    """Raises `ResourceError` if the body of a PATCH has no field of a context, or another one."""
+    if other := next((field for field in body if field not in ("name", AGENTS_SUGGEST)), None):
+        raise invalid_value(other, f"cannot be changed; send only the name of the context, or {AGENTS_SUGGEST}")
+    if not body:
+        raise invalid_value("name", "is missing: send a text, or null to remove the name")
+
+
+def new_agents_suggest(given: JsonValue) -> bool:
+    """Whether agents suggest, by a PATCH. Raises `ResourceError`."""
+    if not isinstance(given, bool):
+        raise invalid_value(AGENTS_SUGGEST, f"is {format_value(given)} and must be true or false")
+    return given
+
+
+def new_name(given: JsonValue) -> str | None:
+    """The name that a PATCH gives a context, without spaces around it; None to remove the name.
 
     Raises:
-        ResourceError: it has no name or another field, or the name is invalid.
+        ResourceError: the name is invalid.
     """
-    if other := next((field for field in body if field != "name"), None):
-        raise invalid_value(other, "cannot be changed; send only the name of the context")
-    if "name" not in body:
-        raise invalid_value("name", "is missing: send a text, or null to remove the name")
-    given = body["name"]
     if not isinstance(given, str | None):
         raise invalid_value("name", f"is {format_value(given)} and must be a text, or null")
     name = (given or "").strip()

@@ -36,7 +36,15 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.artifacts.annotation_responses import read_annotations
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
-from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
+from a2a_canvas.server.protocols.artifacts.context_forms import (
+    AGENTS_SUGGEST,
+    check_patch,
+    context_json,
+    context_query,
+    contexts_json,
+    new_agents_suggest,
+    new_name,
+)
 from a2a_canvas.server.protocols.artifacts.conversions import Conversions, parse_format
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
@@ -195,7 +203,7 @@ class _ArtifactsEndpoint:
             await context.remove()
             return Response(status_code=204)
         if request.method == "PATCH":
-            return await self._rename(request, context, prefix)
+            return await self._patch(request, context, prefix)
         if isinstance(resource, ContextEvents):
             counted.enter_context(self._meter.stream(caller_of(request).account))
             opening = await wait_for_start(_follow(context, request))
@@ -213,9 +221,15 @@ class _ArtifactsEndpoint:
         except ArtifactNotFound as error:
             raise ResourceError(await _no_such_artifact(context, error.artifact_id)) from None
 
-    async def _rename(self, request: Request, context: Context, prefix: str) -> Response:
-        name = new_name(await self._object(request, '{"name": "Tide pools"}'))
-        return _json(request, context_json(await context.rename(name), prefix))
+    async def _patch(self, request: Request, context: Context, prefix: str) -> Response:
+        body = await self._object(request, '{"name": "Tide pools"}')
+        check_patch(body)
+        name = new_name(body.get("name"))
+        if AGENTS_SUGGEST in body:
+            changed = await context.let_agents_suggest(new_agents_suggest(body[AGENTS_SUGGEST]))
+        if "name" in body:
+            changed = await context.rename(name)
+        return _json(request, context_json(changed, prefix))
 
     async def _move(self, request: Request, context: Context) -> Response:
         try:

@@ -70,6 +70,7 @@ class ContextSummary:
         tasks, working, waiting: how many tasks it has there, how many of them are not settled, and how many wait for a
             message of the user.
         artifacts: names by id, the last changed last.
+        agents_suggest: what agents change in artifacts becomes suggestions.
     """
 
     context_id: ContextKey
@@ -81,6 +82,7 @@ class ContextSummary:
     working: int
     waiting: int
     artifacts: Mapping[str, str]
+    agents_suggest: bool = False
 
     @property
     def title(self) -> str:
@@ -121,6 +123,18 @@ class OwnedContexts(Protocol):
         Raises:
             ContextNotFound: there is none.
         """
+        ...
+
+    async def let_agents_suggest(self, context_id: ContextKey, owner: str, on: bool) -> ContextSummary:
+        """Whether what agents change in artifacts becomes suggestions, for tasks that begin; the context after that.
+
+        Raises:
+            ContextNotFound: there is none.
+        """
+        ...
+
+    async def agents_suggest(self, context_id: ContextKey, owner: str) -> bool:
+        """Whether agents suggest; false if there is no such context."""
         ...
 
     async def remove(self, context_id: ContextKey, owner: str) -> None:
@@ -175,6 +189,7 @@ class InMemoryContexts:
         self._store = store
         self._shares = shares
         self._names: dict[tuple[ContextKey, str], str] = {}  # by context and owner
+        self._suggesting: set[tuple[ContextKey, str]] = set()
 
     async def list(self, query: ContextQuery) -> ContextPage:
         owned = [each for owner in query.owners for each in self._journal.contexts_of(owner)]
@@ -201,10 +216,21 @@ class InMemoryContexts:
             self._names[context_id, owner] = name
         return await self.get(context_id, owner)
 
+    async def let_agents_suggest(self, context_id: ContextKey, owner: str, on: bool) -> ContextSummary:
+        await self.get(context_id, owner)
+        self._suggesting.discard((context_id, owner))
+        if on:
+            self._suggesting.add((context_id, owner))
+        return await self.get(context_id, owner)
+
+    async def agents_suggest(self, context_id: ContextKey, owner: str) -> bool:
+        return (context_id, owner) in self._suggesting
+
     async def remove(self, context_id: ContextKey, owner: str) -> None:
         tasks = await self._journal.context(context_id)
         check_removable(context_id, owner, ((task.task_id, task.owner, task.state) for task in tasks))
         self._names.pop((context_id, owner), None)
+        self._suggesting.discard((context_id, owner))
         self._journal.remove(context_id)
         self._shares.remove(context_id)
         self._store.remove(context_id)
@@ -221,4 +247,5 @@ class InMemoryContexts:
             working=sum(not task.state.settled for task in tasks),
             waiting=sum(task.state.paused for task in tasks),
             artifacts=self._journal.artifact_names(context_id),
+            agents_suggest=(context_id, owner) in self._suggesting,
         )

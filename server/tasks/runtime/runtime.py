@@ -145,6 +145,7 @@ class Runtime:
             instructions=instructions,
             metrics=metrics or Metrics(now),
             find_tool=find_tool,
+            agents_suggest=contexts.owned.agents_suggest,
             agent=agent,
             frame=frame,
             presence=contexts.presence,

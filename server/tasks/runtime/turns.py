@@ -73,6 +73,7 @@ from a2a_canvas.store.annotations.annotation_store import RetryingAnnotations
 from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author, Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
@@ -218,6 +219,7 @@ class Turns:
     instructions: str = ""
     metrics: Metrics = field(default_factory=Metrics)
     find_tool: FindTool = find_no_tool
+    agents_suggest: Callable[[ContextKey, str], Awaitable[bool]]
     agent: AgentFunction | None = None
     frame: float = 0.0
     presence: PresentPeople = field(default_factory=PresentPeople)
@@ -448,6 +450,8 @@ class Turns:
         message_id = record.first_message.message_id
         owner = handle.sender == record.owner
         request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress, owner)
+        if needs_model(operation):
+            request = replace(request, suggests=await self._suggests(record))
         await run_operation(
             request,
             llm=await self._editor(record, handle, emit),
@@ -458,6 +462,10 @@ class Turns:
             sleep=self.sleep,
             make_review=partial(self._make_review, record, handle),
         )
+
+    async def _suggests(self, record: TaskRecord) -> bool:
+        agents_suggest = partial(self.agents_suggest, record.context_id, record.owner)
+        return await retry_while_unavailable(agents_suggest, _pause)
 
     def _make_review(
         self, record: TaskRecord, handle: TurnHandle, author: Author, store: EventedArtifactStore, report: Report
@@ -540,6 +548,7 @@ class Turns:
             caller=lambda: handle.sender,
             owner=record.owner,
             credentials=handle.credentials,
+            suggests=await self._suggests(record),
             stop=partial(self._reason_to_stop, record, handle),
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)

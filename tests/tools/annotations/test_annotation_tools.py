@@ -175,7 +175,7 @@ async def test_a_suggestion_streams_however_its_input_is_cut_and_changes_no_text
     desk = ReviewDesk()
     whole = data.draw(dumped({"artifact_id": "a", "old_text": "Three", "new_text": "3"}))
     outcome = await call(suggest, data.draw(fragments(whole)), desk.place())
-    assert outcome == Done("Suggested; suggestion 1 of a is open.")
+    assert outcome == Done("Suggested; suggestion 1 of a is open. The text stays as it is until people accept.")
     start, end = desk.watcher.edits(EditStarted | EditSuggested)
     (made,) = await desk.stored()
     assert (start.mode, end.annotation_id, made.replacement, made.span) == ("suggest", made.annotation_id, "3", THREE)

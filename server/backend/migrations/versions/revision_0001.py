@@ -136,6 +136,7 @@ def _contexts() -> None:
         Column("context_id", Text, primary_key=True),
         Column("owner", Text, primary_key=True),
         Column("name", Text),
+        Column("agents_suggest", Boolean, nullable=False),
         Column("request", Text, nullable=False),
         Column("created_at", BigInteger, nullable=False),
         Column("changed_at", BigInteger, nullable=False),

@@ -86,6 +86,15 @@ class SqlContexts:
             await owned_rows.rename(connection, context_id, owner, name)
         return await self.get(context_id, owner)
 
+    async def let_agents_suggest(self, context_id: ContextKey, owner: str, on: bool) -> ContextSummary:
+        async with self._database.write() as connection:
+            await owned_rows.let_agents_suggest(connection, context_id, owner, on)
+        return await self.get(context_id, owner)
+
+    async def agents_suggest(self, context_id: ContextKey, owner: str) -> bool:
+        async with self._database.read() as connection:
+            return await owned_rows.agents_suggest(connection, context_id, owner)
+
     async def remove(self, context_id: ContextKey, owner: str) -> None:
         async def check(connection: AsyncConnection) -> bool:
             await _check_removable(connection, context_id, owner)
@@ -169,6 +178,7 @@ def _summary(row: RowMapping, counts: tuple[int, int, int], names: dict[str, str
         working=counts[1],
         waiting=counts[2],
         artifacts=names,
+        agents_suggest=bool(row["agents_suggest"]),
     )
 
 

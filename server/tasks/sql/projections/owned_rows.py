@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Index, Table, select, update
+from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Connection, Index, Table, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import StatusChanged
@@ -26,6 +26,7 @@ owned_contexts = Table(
     Column("context_id", Text, primary_key=True),
     Column("owner", Text, primary_key=True),
     Column("name", Text),  # given by the owner; null for none
+    Column("agents_suggest", Boolean, nullable=False),  # what they change in artifacts becomes suggestions
     Column("request", Text, nullable=False),  # the beginning of its first message
     Column("created_at", BigInteger, nullable=False),
     Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
@@ -51,7 +52,8 @@ def _owned_row(created: TaskRecord | None, newest: TaskRecord) -> dict[str, Any]
         "context_id": newest.context_id,
         "owner": newest.owner,
         "name": None,
-        # These two are those of the first task; a row that is there keeps its own.
+        "agents_suggest": False,
+        # The rest is that of the first task; a row that is there keeps its own.
         "request": request_of(created.history) if created else "",
         "created_at": to_microseconds((created or newest).changed_at),
         "changed_at": to_microseconds(newest.changed_at),
@@ -70,6 +72,15 @@ async def exists(connection: AsyncConnection, context_id: ContextKey, owner: str
 
 async def rename(connection: AsyncConnection, context_id: ContextKey, owner: str, name: str | None) -> None:
     await connection.execute(update(owned_contexts).where(*is_owned(context_id, owner)).values(name=name))
+
+
+async def let_agents_suggest(connection: AsyncConnection, context_id: ContextKey, owner: str, on: bool) -> None:
+    await connection.execute(update(owned_contexts).where(*is_owned(context_id, owner)).values(agents_suggest=on))
+
+
+async def agents_suggest(connection: AsyncConnection, context_id: ContextKey, owner: str) -> bool:
+    query = select(owned_contexts.c.agents_suggest).where(*is_owned(context_id, owner))
+    return bool(await connection.scalar(query))
 
 
 async def touch(connection: AsyncConnection, context_id: ContextKey, owner: str, at: datetime) -> None:

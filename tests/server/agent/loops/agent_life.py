@@ -47,12 +47,14 @@ class AgentLife(Life):
         owner, caller: of the context, and of the message.
         crashes: how often it was taken over after one.
         frame: seconds within which pieces of its reply are joined.
+        suggests: what it changes becomes suggestions.
     """
 
     owner = caller = ""
     tokens_left: int | None = None
     crashes = 0
     frame = 0.0
+    suggests = False
 
     def __init__(self, function, documents=None, tools=()) -> None:
         super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents, tools=tools)
@@ -78,6 +80,7 @@ class AgentLife(Life):
             caller=lambda: self.caller,
             owner=self.owner,
             credentials=self.credentials,
+            suggests=self.suggests,
             stop=self._reason_to_stop,
             limits=TurnLimits(state_bytes=self.state_bytes),
         )

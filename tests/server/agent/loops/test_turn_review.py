@@ -5,6 +5,7 @@ import pytest
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.store.annotations.annotation import AGENT
+from a2a_canvas.store.models import Ref
 from a2a_canvas.tools.annotations.listed_annotation import ListedAnnotation, ListedRemark
 from a2a_canvas.tools.functions.results import ToolError
 from tests.server.agent.loops.agent_life import AgentLife, ended
@@ -99,3 +100,46 @@ async def test_within_a_step_it_is_an_error() -> None:
             await turn.once("step", lambda: turn.comment("doc", "Three", "?"))
 
     assert (await ended(agent)).record.state is State.COMPLETED
+
+
+# -------------------------------------------------------- agents suggest, people decide
+
+
+async def change(turn: Turn) -> None:
+    doc = turn.artifact("doc")
+
+    async def extend() -> None:
+        await doc.append("Five")
+        await doc.append(" six.\n")
+
+    await doc.edit("One", "1")
+    await turn.once("extend", extend)
+    await turn.artifact("new").append("New.")
+    await doc.append("Seven.\n")
+    await turn.say("Done.")
+
+
+async def test_wherever_a_function_is_cut_off_that_suggests_its_changes_nothing_is_lost_or_made_twice() -> None:
+    before = await ended(write_doc)
+    life = AgentLife(change, before.store.documents)
+    life.suggests = True
+    cuts = await life.run_to_end()
+    for _, cut in [(life, None), *cuts]:
+        late = life.crash(cut) if cut else life
+        late.suggests = True
+        await late.run_to_end()
+        found = await late.annotations.list("context", "doc")
+        assert [(each.quote.exact, each.replacement) for each in found] == [
+            ("One", "1"),
+            ("", "Five six.\nSeven.\n"),
+        ]
+        assert (await late.store.get(late_ref("doc"))).text == TEXT
+        assert (await late.store.get(late_ref("new"))).version == 1
+
+
+async def write_doc(turn: Turn) -> None:
+    await turn.artifact("doc").append(TEXT)
+
+
+def late_ref(artifact_id: str) -> Ref:
+    return Ref("context", artifact_id, "task")

@@ -35,6 +35,7 @@ async def harness() -> ArtifactHarness:
 CTX = {
     "contextId": "ctx",
     "name": None,
+    "agentsSuggest": False,
     "request": "Do the work of task",
     "createdAt": "2026-01-01T00:00:00.000Z",
     "updatedAt": "2026-01-01T00:00:00.000Z",
@@ -161,12 +162,25 @@ async def test_a_context_takes_a_name_and_gives_it_back(harness: ArtifactHarness
         ('{"name": 7}', "name is 7 and must be a text, or null."),
         ('{"name": "a\\nb"}', "name must not contain the control character U+000A."),
         (f'{{"name": "{201 * "x"}"}}', "name has 201 characters and may have 200."),
-        ('{"name": "a", "title": "b"}', "title cannot be changed; send only the name of the context."),
+        (
+            '{"name": "a", "title": "b"}',
+            "title cannot be changed; send only the name of the context, or agentsSuggest.",
+        ),
+        ('{"agentsSuggest": "yes"}', "agentsSuggest is 'yes' and must be true or false."),
+        ('{"agentsSuggest": true, "name": 7}', "name is 7 and must be a text, or null."),
+        ('{"agentsSuggest": 1, "name": "a"}', "agentsSuggest is 1 and must be true or false."),
     ],
 )
 async def test_what_is_no_name_is_refused(harness: ArtifactHarness, body: str, sentence: str) -> None:
     assert error_of(await rename(harness, body)) == (400, "INVALID_ARGUMENT", sentence)
-    assert (await harness.get("/artifacts")).json()["contexts"][1]["name"] is None
+    assert (await harness.get("/artifacts")).json()["contexts"][1] == CTX
+
+
+async def test_the_owner_lets_agents_suggest_and_takes_it_back(harness: ArtifactHarness) -> None:
+    answer = await rename(harness, '{"agentsSuggest": true}')
+    assert (answer.status_code, answer.json()) == (200, CTX | {"agentsSuggest": True})
+    both = await rename(harness, '{"agentsSuggest": false, "name": "Tide pools"}')
+    assert both.json() == CTX | {"name": "Tide pools"}
 
 
 async def test_a_body_that_is_no_json_is_refused(harness: ArtifactHarness) -> None:

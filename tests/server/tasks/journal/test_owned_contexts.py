@@ -179,6 +179,28 @@ async def test_nobody_renames_what_others_have_or_what_is_not_there(world) -> No
     assert await world.list("bob") == ()
 
 
+# --------------------------------------------------------------------- agents suggest
+
+
+async def test_whether_agents_suggest_is_kept_with_the_context_and_removed_with_it(world) -> None:
+    await world.run("t1", "a", "ann")
+    await world.run("t2", "b", "ann")
+    key = context_key("ann", "a")
+    assert not await world.contexts.agents_suggest(key, "ann")
+    changed = await world.contexts.let_agents_suggest(key, "ann", True)
+    assert changed.agents_suggest
+    assert changed in await world.list("ann")
+    assert [each.agents_suggest for each in await world.list("ann")].count(True) == 1
+    await world.run("t3", "a", "ann")
+    assert await world.contexts.agents_suggest(key, "ann")
+    assert not (await world.contexts.let_agents_suggest(key, "ann", False)).agents_suggest
+    await world.contexts.let_agents_suggest(key, "ann", True)
+    await world.contexts.remove(key, "ann")
+    assert not await world.contexts.agents_suggest(key, "ann")
+    with pytest.raises(ContextNotFound):
+        await world.contexts.let_agents_suggest(key, "ann", True)
+
+
 # ---------------------------------------------------------------------------- removing
 
 

@@ -467,3 +467,54 @@ async def test_a_canceled_suggestion_is_aborted_and_leaves_nothing() -> None:
     entries = await rest(following)
     assert phases(entry.event for entry in entries) == ["abort"]
     assert await harness.journal.annotations.list("c", "doc") == ()
+
+
+# -------------------------------------------------------- agents suggest, people decide
+
+
+NEW = {"append": False, "artifact": {"artifact_id": "new", "parts": [{"kind": "text", "text": "New."}]}}
+
+
+class SuggestingOffice(Office):
+    """Where agents suggest."""
+
+    async def ready(self) -> "SuggestingOffice":
+        await super().ready()
+        await self.done(UNDO, "Begin the context")
+        await self.runtime.contexts.owned.let_agents_suggest("c", "", True)
+        return self
+
+    async def suggested(self) -> list[tuple[str, str]]:
+        return [(each.quote.exact, each.replacement or "") for each in await self.journal.annotations.list("c", "doc")]
+
+
+async def test_where_agents_suggest_every_edit_is_a_suggestion() -> None:
+    harness = await SuggestingOffice(LOUDER).ready()
+    record = await harness.done()
+    assert spoken(record)[-1] == "Suggested a change to line 2 of doc (suggestion 1)."
+    assert await harness.suggested() == [("Two.", "TWO!")]
+    assert await harness.text() == TEXT
+
+
+async def test_where_agents_suggest_a_conversation_changes_nothing_and_says_so_to_the_model() -> None:
+    harness = await SuggestingOffice(
+        answer(tool("T1", "artifact_edit", {"artifact_id": "doc", "old_text": "One.", "new_text": "1."})),
+        answer(write("T2", TEXT.replace("Three", "3"), last_chunk=True)),
+        answer(write("T3", "Four.\n", append=True, last_chunk=True)),
+        answer(tool("T4", "artifact_update", NEW)),
+        answer(text("Suggested.")),
+    ).ready()
+    record = await harness.settled("Change it")
+    assert record.state is State.COMPLETED
+    assert await harness.suggested() == [("One.", "1."), ("Three", "3"), ("", "Four.\n")]
+    assert await harness.text() == TEXT
+    assert [*record.artifacts] == ["new"]
+    told = [each.content for request in harness.llm.requests[1:4] for each in request.messages[-1].content]
+    assert all("stays as it is until people accept" in each for each in told)
+
+
+async def test_where_they_no_longer_suggest_they_change() -> None:
+    harness = await SuggestingOffice(LOUDER).ready()
+    await harness.runtime.contexts.owned.let_agents_suggest("c", "", False)
+    await harness.done()
+    assert (await harness.text(), await harness.suggested()) == (TEXT.replace("Two.", "TWO!"), [])
