@@ -7,18 +7,22 @@ Rule 3: across any other change the two texts are compared once, for all annotat
         them was pruned, the passages are lost.
 Rule 4: a lost passage is found by its quote, if that occurs once in both versions with what surrounds it; or at its old
         place, if both have the same text. Otherwise it has no place: the annotation is stale. It is never guessed.
+Rule 5: before the contents of versions are deleted, the annotations whose path begins at them or leads across them are
+        moved on to the next version of the path; to the current one, if only their quote leads there. So they have the
+        places that they had. Their quotes stay. A stale annotation stays where it is, and stale.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from a2a_canvas.store.annotations.annotation import Annotation, PlacedAnnotation, shown_state
 from a2a_canvas.store.annotations.edit_map import EditMap
-from a2a_canvas.store.models import TextEdit, Version
+from a2a_canvas.store.models import Content, TextEdit, Version
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.spans import Span, find_in_context
 from a2a_canvas.store.text.text_change import TextChange
@@ -44,6 +48,41 @@ async def place_annotations(
         PlacedAnnotation(each, span, shown_state(each, line, span))
         for each, span in zip(annotations, spans, strict=True)
     )
+
+
+async def move_annotations(
+    annotations: Iterable[Annotation], versions: Sequence[Version], current: int, going: Collection[int]
+) -> tuple[Annotation, ...]:
+    """The annotations that must move, each with its new version and range (rule 5).
+
+    Args:
+        going: the numbers of the versions whose contents are about to be deleted; the current one stays.
+    """
+    before = await place_annotations(annotations, versions, current)
+    by_target: defaultdict[int, list[PlacedAnnotation]] = defaultdict(list)
+    for each in before:
+        path = _find_path(versions, each.annotation.version, current)
+        last = max((at for at, number in enumerate(path) if number in going), default=-1)
+        if each.span and last >= 0:
+            by_target[path[last + 1]].append(each)
+    stripped = [replace(each, content=Content(), pruned=True) if each.number in going else each for each in versions]
+    moved: list[Annotation] = []
+    for target, some in by_target.items():
+        there = await place_annotations((each.annotation for each in some), versions, target)
+        ahead = [replace(each.annotation, version=target, span=each.span or each.annotation.span) for each in there]
+        after = await place_annotations(ahead, stripped, current)
+        for was, placed in zip(some, after, strict=True):
+            on_current = replace(was.annotation, version=current, span=was.span or was.annotation.span)
+            moved.append(placed.annotation if placed.span == was.span else on_current)
+    return tuple(moved)
+
+
+def _find_path(versions: Sequence[Version], base: int, current: int) -> list[int]:
+    """The versions from one to another, by way of their nearest common ancestor."""
+    line = [*ancestors(versions, current)]
+    up = [*takewhile(lambda number: number not in line, ancestors(versions, base))]
+    shared = next(number for number in ancestors(versions, base) if number in line)
+    return [*up, *reversed(line[: line.index(shared) + 1])]
 
 
 class _Carriage:

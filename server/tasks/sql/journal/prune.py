@@ -7,7 +7,8 @@ Rule 1 (journals): the entries of a task that has ended are deleted; the task's 
 Rule 2 (versions): the content of an old version is deleted; its number and author stay. The current version is kept,
         however old. A version that is kept as an edit of a deleted one is stored whole before. Tasks that name the
         deleted version say that it is no longer stored. While a task works in the context, or has entries that are not
-        in its record, all versions stay: its entries continue those that they name.
+        in its record, all versions stay: its entries continue those that they name. Annotations are moved on to a
+        version that stays, in the same transaction (`store/annotations/annotation_places.py`, rule 5).
 Rule 3 (contexts): a context is deleted with all its rows when none of its tasks or artifacts has changed for so long. A
         context with a task that works or waits for input is kept, however long it waits. A large one is first thinned
         out, as by rules 1 and 2: a request that uses it again in that moment finds the current artifacts.
@@ -20,6 +21,7 @@ Rule 5: after a day, the deduplication keys of messages, the inbox rows that no 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -35,12 +37,20 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
 from a2a_canvas.server.tasks.sql.journal.sweep_size import SMALLEST, BatchSize
-from a2a_canvas.server.tasks.sql.projections import context_holders, inbox_messages, loop_values, message_keys, pages
+from a2a_canvas.server.tasks.sql.projections import (
+    annotation_rows,
+    context_holders,
+    inbox_messages,
+    loop_values,
+    message_keys,
+    pages,
+)
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import has_lease
 from a2a_canvas.server.tasks.sql.projections.task_counts import fold_counts
+from a2a_canvas.store.annotations.annotation_places import move_annotations
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, TextSize
@@ -348,7 +358,11 @@ async def _strip_batch(database: Database, key: Key, before: datetime, freeze: F
             if not going:
                 return None
             edit = await connection.scalar(_edits_of(key, going))
-            sizes = await (_store_whole(connection, key, edit) if edit else _clear_contents(connection, key, going))
+            if edit:
+                sizes = await _store_whole(connection, key, edit)
+            else:
+                moved = await _move_annotations(connection, key, head, going)
+                sizes = await _clear_contents(connection, key, going, moved)
             # A replica that has the versions in memory sees by this that it must read them again.
             counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
             await connection.execute(update(artifacts).where(key_condition(artifacts, key)).values(counts))
@@ -372,11 +386,25 @@ async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> di
     return {}
 
 
-async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> dict[int, int]:
+async def _move_annotations(
+    connection: AsyncConnection, key: Key, head: ArtifactHead, going: Sequence[int]
+) -> Counter[str]:
+    """Move annotations on from versions that are deleted, or are between theirs and the current one."""
+    found = await annotation_rows.read_annotations(connection, *key)
+    if all(each.version == head.current for each in found):
+        return Counter()
+    document = (await reading.Cache(0).read(connection, key, head)).document
+    moved = await move_annotations(found, document.versions, document.current, going)
+    return await connection.run_sync(annotation_rows.rewrite, key[0], moved)
+
+
+async def _clear_contents(
+    connection: AsyncConnection, key: Key, going: Sequence[int], kept: Counter[str]
+) -> dict[int, int]:
     these = key_condition(versions, key), versions.c.number.in_(going)
     sizes = {row[0]: row[1] for row in await connection.execute(select(versions.c.number, VERSION_SIZE).where(*these))}
     await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
-    await connection.run_sync(add_kept, {key[0]: -sum(sizes.values())})
+    await connection.run_sync(add_kept, {key[0]: kept[key[0]] - sum(sizes.values())})
     return sizes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -93,12 +93,16 @@ def write(connection: Connection, commit: JournalCommit) -> None:
         if changes:
             end_hold(connection, each.context_id, "annotations", commit.replica, each.task_id)
     for context_id in sorted(newest):
-        _replace(connection, commit, context_id, newest[context_id])
+        commit.kept.update(_replace(connection, context_id, newest[context_id]))
 
 
-def _replace(
-    connection: Connection, commit: JournalCommit, context_id: ContextKey, newest: Mapping[_Key, Annotation | None]
-) -> None:
+def rewrite(connection: Connection, context_id: ContextKey, changed: Sequence[Annotation]) -> Counter[str]:
+    """Replace the rows of annotations: by how many bytes more are kept, by context."""
+    return _replace(connection, context_id, {(each.artifact_id, each.annotation_id): each for each in changed})
+
+
+def _replace(connection: Connection, context_id: ContextKey, newest: Mapping[_Key, Annotation | None]) -> Counter[str]:
+    kept: Counter[str] = Counter()
     by_artifact: defaultdict[str, list[str]] = defaultdict(list)
     for artifact_id, annotation_id in sorted(newest):
         by_artifact[artifact_id].append(annotation_id)
@@ -106,9 +110,9 @@ def _replace(
         ours = artifact_annotations.c.context_id == context_id, artifact_annotations.c.artifact_id == artifact_id
         for some in _batches(ids):
             these = delete(artifact_annotations).where(*ours, artifact_annotations.c.annotation_id.in_(some))
-            commit.kept[context_id] -= sum(connection.scalars(these.returning(ANNOTATION_SIZE)))
-    rows = [_row(context_id, each) for each in newest.values() if each]
-    commit.kept.update(_ADD.execute(connection, rows))
+            kept[context_id] -= sum(connection.scalars(these.returning(ANNOTATION_SIZE)))
+    kept.update(_ADD.execute(connection, [_row(context_id, each) for each in newest.values() if each]))
+    return kept
 
 
 _IDS_PER_QUERY = 500

@@ -32,6 +32,7 @@ from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal import sweep_size
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.journal.removal import of_context, remove_context
+from a2a_canvas.server.tasks.sql.projections import annotation_rows
 from a2a_canvas.server.tasks.sql.projections.annotation_rows import artifact_annotations
 from a2a_canvas.server.tasks.sql.projections.context_holders import context_holders
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts, hash_of_removed, removed_contexts
@@ -46,8 +47,10 @@ from a2a_canvas.server.tasks.sql.projections.records import task_contexts, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
 from a2a_canvas.server.tasks.sql.projections.watchers import context_watchers
+from a2a_canvas.store.annotations.annotation_places import place_annotations
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.sql import kept
 from a2a_canvas.store.sql.database import Database
@@ -60,6 +63,7 @@ from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.new_database import create_tables
 from tests.property_examples import examples
 from tests.server.tasks.kept_count import counted, recounted
+from tests.store.annotations.test_annotation_places import annotation
 from tests.store.artifact_builders import by, delta, replacing
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
@@ -524,6 +528,59 @@ async def check_versions(database: Database, steps: list[Step], old: set[int], l
     async with open_store(database, FakeReplica()) as harness:
         assert contents(await harness.store.versions(by("t"))) == after
     assert {number: after[number] for number in expected} == expected
+
+
+@given(st.data(), st.lists(STEPS, min_size=2, max_size=9), st.sets(st.integers(1, 9)))
+@settings(max_examples=examples(100))
+def test_annotations_have_the_places_that_they_had_whichever_versions_go(
+    data: st.DataObject, steps: list[Step], old: set[int]
+) -> None:
+    async def run() -> None:
+        with TemporaryDirectory() as folder:
+            async with emptied(sqlite_url(Path(folder))) as database:
+                await check_places(data, database, [replacing("zero\none\ntwo\n"), *steps], old)
+
+    asyncio.run(run())
+
+
+async def check_places(data: st.DataObject, database: Database, steps: list[Step], old: set[int]) -> None:
+    async with open_store(database, FakeReplica()) as harness:
+        await changed(harness, *steps)
+        before, current = await harness.store.versions(by("t")), (await harness.store.get(by("t"))).version
+    made = []
+    for number in range(1, 6):
+        version = data.draw(st.sampled_from(before))
+        text = version.content.text
+        ends = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+        made.append(annotation(number, version.number, text, Span(*ends)))
+    async with database.write() as connection:
+        await connection.run_sync(add_kept, await connection.run_sync(annotation_rows.rewrite, ContextKey("c"), made))
+    places = [(each.span, each.state) for each in await place_annotations(made, before, current)]
+    await aged(database, {each.number: OLD if each.number in old else YOUNG for each in before})
+    await prune(database, Retention(5 * DAY, 5 * DAY), NOW)
+    async with open_store(database, FakeReplica()) as harness:
+        after = await harness.store.versions(by("t"))
+    async with database.read() as connection:
+        stored = await annotation_rows.read_annotations(connection, ContextKey("c"), "a")
+    placed = await place_annotations(stored, after, current)
+    assert [(each.span, each.state) for each in placed] == places
+    assert not any(each.span and after[each.annotation.version - 1].pruned for each in placed)
+    assert [each.quote for each in stored] == [each.quote for each in made]
+    assert await counted(database) == await recounted(database)
+
+
+async def test_a_comment_on_a_deleted_version_moves_on_with_its_passage(database: Database) -> None:
+    async with open_store(database, FakeReplica()) as harness:
+        await changed(harness, replacing("one two"), Typed(5, "-"), Typed(0, "zero "))
+    made = [annotation(1, 1, "one two", Span(4, 7)), annotation(2, 1, "one two", Span(5, 5))]
+    async with database.write() as connection:
+        await connection.run_sync(add_kept, await connection.run_sync(annotation_rows.rewrite, ContextKey("c"), made))
+    await aged(database, dict.fromkeys((1, 2), OLD))
+    await prune(database, Retention(DAY, 5 * DAY), NOW)
+    async with database.read() as connection:
+        first, second = await annotation_rows.read_annotations(connection, ContextKey("c"), "a")
+    assert (first.version, first.span, first.quote.exact) == (3, Span(9, 13), "two")
+    assert (second.version, second.span) == (3, Span(11, 11))
 
 
 async def test_old_versions_go_but_for_the_current_one_and_only_once(database: Database) -> None:
