@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change, EditText
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import AppliedChange, Artifact, Ref
 

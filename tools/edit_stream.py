@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from a2a_canvas.store.changes import EditText
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
 from a2a_canvas.store.models import AppliedChange, Author
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length, splice

@@ -1,6 +1,6 @@
 """The events of a task, and `Emit`, which takes those of a turn.
 
-The events of a model call and of an edit (`store/edits.py`) are specified in docs/turn.md and docs/canvas.md.
+The events of a model call and of an edit (`store/edit_events.py`) are specified in docs/turn.md and docs/canvas.md.
 `is_durable` (`tasks/record.py`) says which must be committed before anyone sees them. The runtime itself appends
 `MessageReceived` to the journal, and the events of a task that no turn runs.
 """
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
-from a2a_canvas.store.edits import EditEvent
+from a2a_canvas.store.edit_events import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
 from a2a_canvas.tools.functions.recorded_call import StepKind
 

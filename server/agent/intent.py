@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.operation_forms import (
 )
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
-from a2a_canvas.store.edits import EditMode, Strategy
+from a2a_canvas.store.edit_events import EditMode, Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.store.text.wording import choice, format_value

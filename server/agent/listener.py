@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged, Emit
 from a2a_canvas.store.annotations.review import MakeReview
 from a2a_canvas.store.annotations.suggesting_store import SuggestingStore
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.edits import EditEvent
+from a2a_canvas.store.edit_events import EditEvent
 from a2a_canvas.store.evented import EventedArtifactStore, Listen
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import AppliedChange

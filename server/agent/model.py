@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final, Literal, Protocol
 
-from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.edit_events import Strategy
 
 
 @dataclass(frozen=True, slots=True)

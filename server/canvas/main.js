@@ -9,7 +9,7 @@ import { randomId } from "./a2a/ids.js";
 import { serverAddress } from "./a2a/servers.js";
 import { createSharedFetch } from "./a2a/shared_fetch.js";
 import { mountChat } from "./chat/chat.js";
-import { loadMarkdown } from "./chat/reply.js";
+import { loadMarkdown } from "./chat/markdown_text.js";
 import { mountContexts } from "./contexts.js";
 import { mountPasting } from "./document/files/pasting.js";
 import { createSession } from "./identity/session.js";
@@ -28,7 +28,7 @@ const REFRESH_MS = 20_000;
 
 const panePart = partOf(() => import("./document/pane.js"));
 const developerPart = partOf(() => import("./developer/drawer.js"));
-const keysPart = partOf(() => import("./keys.js"));
+const keysPart = partOf(() => import("./keys_dialog.js"));
 const palettePart = partOf(() => import("./palette/palette.js"));
 
 const asked = new URLSearchParams(location.search).get("server");

@@ -56,7 +56,7 @@ export const TEXT = Object.freeze({
   // chat/entries.js
   stopped: "Stopped.", failedWithoutReason: "The task failed without a reason.", placeIn: "{place} of {name}",
   savedTimes: "Saved {puts}.",
-  // chat/reply.js
+  // chat/markdown_text.js
   replyCut: "The reply is longer. Only its beginning is shown.",
   // chat/start.js
   welcome: "What shall we write?",

@@ -44,7 +44,7 @@ from a2a_canvas.server.agent.intent import Converse, Intent, Operation
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.changes import AppendParts, apply, compact
-from a2a_canvas.store.edits import (
+from a2a_canvas.store.edit_events import (
     EditAborted,
     EditChunk,
     EditCompleted,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from a2a_canvas.store.annotations.annotation import Annotation
 from a2a_canvas.store.annotations.review import Review
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo, Update
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.errors import ArtifactNotFound, PeopleDecide, VersionConflict
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import AppliedChange, Artifact, Ref, TextPart

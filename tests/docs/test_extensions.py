@@ -32,7 +32,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
 from a2a_canvas.store.models import DataPart, text_part
 from a2a_canvas.store.text.wording import choice
 from tests.docs.pages import assert_has, blocks, page, rows, section

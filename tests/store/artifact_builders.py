@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts, group
-from a2a_canvas.store.edits import EditEvent
+from a2a_canvas.store.edit_events import EditEvent
 from a2a_canvas.store.models import AppliedChange, Content, DataPart, FilePart, Kind, Part, Ref, TextPart, text_part
 
 T = TypeVar("T")

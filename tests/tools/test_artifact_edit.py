@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, FilePart, Limits, Version

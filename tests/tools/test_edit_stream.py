@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.store.changes import EditText, Undo
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactTooLarge, PassageLost
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import AppliedChange, Artifact, Limits, Ref

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import AppliedChange, Content

@@ -20,7 +20,7 @@ from typing import Final, Literal
 from a2a_canvas.server.agent.model import EditPrompt, ModelMessage, ModelRequest, ModelText
 from a2a_canvas.server.agent.text.file_language import is_prose
 from a2a_canvas.server.agent.text.outline import outline_of
-from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.edit_events import Strategy
 from a2a_canvas.store.text.spans import Span, format_lines, line_count, lines_of
 from a2a_canvas.tools.tool import to_json
 

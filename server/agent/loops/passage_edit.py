@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent.model import EditPrompt, ModelRequest, ModelText
-from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.edit_events import Strategy
 from a2a_canvas.tools.functions.canvas_artifact import CanvasArtifact
 
 

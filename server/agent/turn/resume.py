@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import Emit, LlmCallCompleted
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.edits import EditAborted, EditMode, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditMode, Selection
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey

@@ -9,7 +9,7 @@ import { icon } from "../icons.js";
 import { CANVAS } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
 import { formatCount } from "../words.js";
-import { createReply } from "./reply.js";
+import { createMarkdownText } from "./markdown_text.js";
 
 /** @typedef {{tool: string, input: Record<string, any>}} Call */
 /** @typedef {"asked"|"waits"|"approved"|"declined"|"unanswered"} Answer */
@@ -114,7 +114,7 @@ function otherQuestion(text) {
   if (!rest) {
     return null;
   }
-  const reply = createReply();
+  const reply = createMarkdownText();
   reply.show(rest);
   return reply.element;
 }

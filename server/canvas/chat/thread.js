@@ -14,10 +14,10 @@ import { withoutChoices } from "../words.js";
 import { approvalElement } from "./approvals.js";
 import { sentAttachments } from "./attachments.js";
 import { entriesOf } from "./entries.js";
-import { createReply } from "./reply.js";
+import { createMarkdownText } from "./markdown_text.js";
 
 /** @typedef {import("./entries.js").Entry} Entry */
-/** @typedef {{entry: Entry, element: HTMLElement, reply?: ReturnType<typeof createReply>}} Shown */
+/** @typedef {{entry: Entry, element: HTMLElement, reply?: ReturnType<typeof createMarkdownText>}} Shown */
 
 /** Nearer to the end than this many pixels counts as at the end. */
 const AT_END = 48;
@@ -177,7 +177,7 @@ function keepTyped(before, after) {
 
 /** @param {Extract<Entry, {kind: "agent"}>} entry @returns {Shown} */
 function agentMessage(entry) {
-  const reply = createReply();
+  const reply = createMarkdownText();
   return { entry, element: h("article", { class: "message-agent", "aria-label": TEXT.reply }, reply.element), reply };
 }
 
@@ -254,7 +254,7 @@ function retryButton({ taskId, newest }, text, app) {
 
 /** @param {Extract<Entry, {kind: "question"}>} entry @param {App} app */
 function question({ text, taskId, permission, choices }, app) {
-  const reply = createReply();
+  const reply = createMarkdownText();
   reply.show(permission ? text : withoutChoices(text));
   const signedIn = button(TEXT.iHaveSignedIn, () => app.answer(taskId, "Done."), { sign: "check", class: "button button-primary" });
   return h(

@@ -31,7 +31,7 @@ from a2a_canvas.server.protocols.agui.state import RunState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
-from a2a_canvas.store.edits import EditChunk, EditStarted
+from a2a_canvas.store.edit_events import EditChunk, EditStarted
 
 UNAVAILABLE = "unavailable"
 """The code of an error after which the same run can be sent again. All other codes are states of the task."""

@@ -57,7 +57,7 @@ from a2a_canvas.server.protocols.guard.proto_wire import has_more_fields
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator
 from a2a_canvas.server.protocols.pipeline.entrance import identify, stream_check
 from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_extensions
-from a2a_canvas.server.protocols.pipeline.grpc_statuses import http_status_of
+from a2a_canvas.server.protocols.pipeline.grpc_to_http_status import http_status_of
 from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.server.wire import VERSION_HEADER
 from a2a_canvas.store.text.wording import choice, nearest

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
 from a2a_canvas.server.tasks.presence.roster import CursorPlace
-from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted
+from a2a_canvas.store.edit_events import EditAborted, EditCompleted, EditStarted
 from a2a_canvas.store.models import Parts, TextPart
 from a2a_canvas.store.text.spans import length
 

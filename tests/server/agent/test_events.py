@@ -7,7 +7,7 @@ import pytest
 
 from a2a_canvas.server.agent import events
 from a2a_canvas.server.agent.events import State, TurnEvent
-from a2a_canvas.store.edits import EditEvent
+from a2a_canvas.store.edit_events import EditEvent
 
 VALUES = {"UserMessage", "AgentMessage", "UserInput", "AssistantOutput", "BlockPosition", "ToolStep"}
 

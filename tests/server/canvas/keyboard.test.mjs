@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readFileSync, readdirSync } from "node:fs";
 import { meaningOf } from "../../../server/canvas/keyboard.js";
-import { KEYS } from "../../../server/canvas/keys.js";
+import { KEYS } from "../../../server/canvas/keys_dialog.js";
 
 const key = (name, modifiers = {}) => ({ key: name, ctrlKey: false, metaKey: false, shiftKey: false, altKey: false, ...modifiers });
 

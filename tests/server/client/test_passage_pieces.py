@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from a2a_canvas.server.client.commands.edit import PassagePiece, passage_pieces
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
+from a2a_canvas.store.edit_events import (
+    EditAborted,
+    EditChunk,
+    EditCompleted,
+    EditEvent,
+    EditStarted,
+    Selection,
+    Strategy,
+)
 from tests.property_examples import examples
 
 PLACE = Selection(2, 5)

@@ -14,7 +14,7 @@ from a2a_canvas.server.tasks import codec
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord, pruned_content
 from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged, Decision, Quote, Remark, Writer
 from a2a_canvas.store.codec import to_json
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.spans import Span

@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.tasks.record import is_durable
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from tests.fakes import parts, said
 
 PLACE = BlockPosition(0, 1, 0)

@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.model import ModelText, ToolResult, Usage
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, apply
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, TextPart, text_part
 from a2a_canvas.store.text.rope import Rope
 from tests.fakes import parts, said

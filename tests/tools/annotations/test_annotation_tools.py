@@ -13,7 +13,7 @@ from a2a_canvas.store.annotations.annotation import AGENT, Annotation, Annotatio
 from a2a_canvas.store.annotations.annotation_store import InMemoryAnnotations
 from a2a_canvas.store.annotations.review import Review
 from a2a_canvas.store.changes import AppendParts, EditText
-from a2a_canvas.store.edits import EditAborted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditStarted, EditSuggested
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.annotations.annotation_tools import comment, comments, reply, resolve, suggest

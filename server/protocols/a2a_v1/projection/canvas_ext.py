@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
-from a2a_canvas.store.edits import (
+from a2a_canvas.store.edit_events import (
     EditAborted,
     EditChunk,
     EditCompleted,

@@ -35,7 +35,7 @@ from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.ids import public_id
 
 LABEL_INTERVAL = timedelta(seconds=1)

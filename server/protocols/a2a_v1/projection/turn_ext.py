@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
 

@@ -21,7 +21,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.turn_ext import RESEND_GROWTH
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
 from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.edits import EditAborted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditStarted, EditSuggested
 from a2a_canvas.store.models import Content, TextPart, text_of, text_part
 
 PARTIAL_UPDATE = "partial_update"

@@ -11,7 +11,7 @@ from a2a_canvas.store.annotations.annotation_store import InMemoryAnnotations
 from a2a_canvas.store.annotations.review import Report, Review
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.edits import (
+from a2a_canvas.store.edit_events import (
     EditAborted,
     EditChunk,
     EditCompleted,
@@ -144,7 +144,7 @@ def phases(events: Iterable[TurnEvent]) -> list[str]:
 
 
 def check_edits(events: list[TurnEvent], max_calls: int = 3) -> None:
-    """What holds for the edits of every turn (store/edits.py)."""
+    """What holds for the edits of every turn (store/edit_events.py)."""
     open_edits: dict[str, list[str]] = {}
     started: dict[str, EditStarted] = {}
     for n, event in enumerate(events):

@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.model import InputDelta, ModelError, NothingToChang
 from a2a_canvas.server.agent.operation_forms import SelectionRequest
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, Limits, text_part
 from a2a_canvas.store.text.spans import Span, from_codepoints, splice
 from tests.fakes import BROKEN, REFUSED, Hold, answer, broken, text, thinking, tool

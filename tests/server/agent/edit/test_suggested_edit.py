@@ -9,7 +9,7 @@ from a2a_canvas.server.agent.edit.run import check_operation
 from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, StatusChanged, TranscriptAppended
 from a2a_canvas.store.annotations.annotation import AGENT, AnnotationsChanged
 from a2a_canvas.store.changes import AppendParts, EditText, ReplaceParts
-from a2a_canvas.store.edits import EditStarted, EditSuggested, Selection
+from a2a_canvas.store.edit_events import EditStarted, EditSuggested, Selection
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Ref, text_part
 from a2a_canvas.store.text.spans import Span

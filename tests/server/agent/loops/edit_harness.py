@@ -5,7 +5,7 @@ from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest
 from a2a_canvas.server.agent.turn.turn import TurnRequest
 from a2a_canvas.server.tasks.context_values import InMemoryContextValues, TaskValues
-from a2a_canvas.store.edits import EditChunk
+from a2a_canvas.store.edit_events import EditChunk
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.tools.functions.recorded_call import do_nothing
 from tests.fakes import said

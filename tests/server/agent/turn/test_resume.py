@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits
-from a2a_canvas.store.edits import EditAborted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditStarted, Selection
 from a2a_canvas.store.models import Limits, Ref
 from tests.fakes import BROKEN, EventRecorder, FakeLLM, answer, ask, broken, ids, text
 from tests.property_examples import examples

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import ArtifactChanged, ToolFailed, ToolSucceeded
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.store.changes import EditText
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.text.spans import Span

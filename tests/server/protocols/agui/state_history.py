@@ -12,7 +12,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.edits import Selection
+from a2a_canvas.store.edit_events import Selection
 from a2a_canvas.store.errors import StoreError
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore

@@ -15,7 +15,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.store.edits import EditChunk, EditStarted
+from a2a_canvas.store.edit_events import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits
 from tests.fakes import BROKEN, REFUSED, Hold, answer, ask, broken, decline, text, thinking, tool, write
 from tests.property_examples import examples

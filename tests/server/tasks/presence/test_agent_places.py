@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.tasks.presence.agent_places import AgentPlaces
 from a2a_canvas.server.tasks.presence.roster import CursorPlace
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import Author, DataPart, text_part
 
 AT = Selection(3, 8)

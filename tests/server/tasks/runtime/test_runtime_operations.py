@@ -15,7 +15,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.runtime.turns import unread_messages
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.models import Ref, text_part
 from tests.fakes import BROKEN, Hold, answer, ask, broken, text, tool, write
 from tests.server.agent.edit.operation_harness import phases

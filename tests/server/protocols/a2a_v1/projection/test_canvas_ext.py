@@ -16,7 +16,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedEx
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.wire import CANVAS, TURN
-from a2a_canvas.store.edits import (
+from a2a_canvas.store.edit_events import (
     EditAborted,
     EditChunk,
     EditCompleted,

@@ -23,7 +23,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.projection import (
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.server.wire import TURN as URI
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

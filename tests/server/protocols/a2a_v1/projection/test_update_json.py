@@ -21,7 +21,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.projection import TaskProject
 from a2a_canvas.server.protocols.a2a_v1.projection.update_json import JsonUpdate, struct_json, timestamp_json
 from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
-from a2a_canvas.store.edits import EditAborted, EditChunk, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, FilePart, text_part
 from tests.property_examples import examples
 

@@ -14,7 +14,7 @@ from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.models import Artifact, Version, text_part
 from tests.property_examples import examples
 from tests.server.protocols.agui.state_history import (

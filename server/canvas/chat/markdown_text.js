@@ -1,5 +1,5 @@
 // @ts-check
-/** A reply of the agent as Markdown. Until the libraries are there, and if they cannot be loaded, it is plain text. */
+/** A text of the agent, shown as Markdown. Until the libraries are there, and if they cannot be loaded, it is plain text. */
 
 import { fill, h } from "../dom.js";
 import { partOf } from "../loading.js";
@@ -29,7 +29,7 @@ export async function loadMarkdown() {
  * An element that shows a text, and each next one in its place.
  * @returns {{element: HTMLElement, show: (text: string) => void}}
  */
-export function createReply() {
+export function createMarkdownText() {
   const element = h("div", { class: "prose" });
   let text = "";
   /** @type {Node|string} */
