@@ -92,7 +92,7 @@ def why_untrusted(error: BaseException) -> str:
     return ""
 
 
-_RESERVED = {"events": "%65vents", "shares": "%73hares"}
+_RESERVED = {"events": "%65vents", "presence": "%70resence", "shares": "%73hares"}
 
 
 def context_path(context_id: str) -> str:

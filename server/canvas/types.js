@@ -131,6 +131,7 @@
  * @property {number} losses  how often a connection was lost since the page was loaded
  * @property {number} retryAt  when the next attempt is made, in ms since 1970; 0 if none is planned
  * @property {number} watchers  how many look at the conversation; 0 if it is not known
+ * @property {import("./presence/roster.js").Roster|null} presence  who is here; null if it is not known
  * @property {Shared|null} shared  how the open conversation was given to the user; null for one of their own
  * @property {string[]} working  the tasks that the server says are working
  * @property {Record<string, TaskView>} tasks  by id, oldest first
@@ -160,6 +161,7 @@
  *   | {type: "artifact-event", contextId: string, event: Json}
  *   | {type: "versions", contextId: string, artifactId: string, versions: Json[]}
  *   | {type: "activity", contextId: string, watchers: number, working: string[]}
+ *   | {type: "presence", contextId: string, roster: import("./presence/roster.js").Roster}
  *   | {type: "connection", contextId: string|null, connection: Connection, retryAt: number}
  *   | {type: "sending", contextId: string, message: Message}
  *   | {type: "not-sent", messageId: string, error: string}

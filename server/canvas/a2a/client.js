@@ -105,13 +105,13 @@ export function createClient(base, options = {}) {
 
   /**
    * @param {string} path  below `artifacts`, percent-encoded
-   * @param {{method?: string, headers?: Record<string, string>, body?: any, signal?: AbortSignal, shared?: string}} [request]
+   * @param {{method?: string, headers?: Record<string, string>, body?: any, signal?: AbortSignal, keepalive?: boolean, shared?: string}} [request]
    * @returns {Promise<Answer>}
    */
-  async function artifacts(path, { method, headers, body, signal, shared } = {}) {
+  async function artifacts(path, { method, headers, body, signal, keepalive, shared } = {}) {
     const typed = body === undefined ? headers : { ...headers, "Content-Type": "application/json" };
     const text = body === undefined ? null : jsonBody(body);
-    const answer = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal, shared }, `artifacts${path}`);
+    const answer = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal, keepalive, shared }, `artifacts${path}`);
     if (!answer.response.ok) {
       await refuse(answer);
     }
@@ -185,6 +185,11 @@ export function createClient(base, options = {}) {
       return id ? null : jsonOf(answer);
     },
 
+    /** Tells others where the cursor of a window is. @param {string} context @param {{window: string}} body @param {{keepalive?: boolean}} [options] */
+    async move(context, body, options) {
+      await artifacts(`/${pathOf(context)}/presence`, { method: "POST", body, ...options });
+    },
+
     /** @param {string} context @returns {Promise<{artifacts: Json[], shared?: Shared}>}  without their content */
     listArtifacts: (context) => json(`/${pathOf(context)}`),
 
@@ -240,7 +245,7 @@ function pathOf(id) {
 }
 
 /** Ids of artifacts that are words of the paths, too. */
-const RESERVED = new Map([["events", "%65vents"], ["shares", "%73hares"]]);
+const RESERVED = new Map([["events", "%65vents"], ["presence", "%70resence"], ["shares", "%73hares"]]);
 
 /** @param {string} context @param {string} artifact */
 function artifactPath(context, artifact) {

@@ -116,6 +116,8 @@ export function followContext(client, dispatch, given, { canvas, onGone, onRenam
       activity = { tasks: 0, updatedAt: null, ...data };
       dispatch({ type: "activity", contextId, watchers: data.watchers, working: data.working });
       catchUp();
+    } else if (kind === "presence") {
+      dispatch({ type: "presence", contextId, roster: data });
     } else if (kind === "message") {
       dispatch({ type: "artifact-event", contextId, event: data });
     }

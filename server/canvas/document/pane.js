@@ -8,6 +8,7 @@ import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
 import { partOf } from "../loading.js";
 import { createPassageBar } from "../passage/bar.js";
+import { createPeople } from "../presence/people.js";
 import { shownText } from "../state/artifacts.js";
 import { recordOf } from "../state/records.js";
 import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
@@ -62,9 +63,10 @@ export function createDocumentPane(app) {
   const about = h("p", { class: "document-about truncate" });
   const line = h("div", { class: "document-line" }, about);
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": TEXT.view });
+  const people = createPeople(app);
   const copyButton = iconButton("copy", TEXT.copy, copy);
   const printButton = iconButton("print", TEXT.print, printDocument);
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copyButton, printButton);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), people.element, modes, versions.controls, copyButton, printButton);
   // An editor has only the lines that are seen.
   const paper = h("pre", { class: "document-paper", "aria-hidden": "true" });
   addEventListener("beforeprint", () => setText(paper, (panel.querySelector(".document-editor") && shownContent(store.state)?.text) || ""));
@@ -200,6 +202,7 @@ export function createDocumentPane(app) {
       readOnly: true,
       onSelect: (/** @type {import("./markdown/selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
       onInput: (/** @type {import("./views.js").Input} */ input) => typing.takeInput(artifactId, input),
+      onMove: (/** @type {{start: number, end: number}} */ range) => movedTo(artifactId, range),
     };
     const ticks = store.state.version === null && mayType(store.state, artifact);
     const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
@@ -251,8 +254,23 @@ export function createDocumentPane(app) {
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
       view.mark({ selection, writing: ranges });
     }
+    view.showPeople?.(state.version === null ? placed(people.marks(artifact.artifactId), typed) : []);
     follower.textChanged(artifact.open);
     showToEnd();
+  }
+
+  /** Where others are, in the text that is shown. @param {import("../presence/roster.js").PersonMark[]} marks @param {string} typed */
+  function placed(marks, typed) {
+    return typed ? marks : marks.flatMap((mark) => {
+      const range = toShown(mark, written);
+      return range ? [{ ...mark, ...range }] : [];
+    });
+  }
+
+  /** Others see where the user is. @param {string} artifactId @param {{start: number, end: number}|null} range */
+  function movedTo(artifactId, range) {
+    const version = store.state.artifacts[artifactId]?.version;
+    people.moved(range && version !== undefined && store.state.version === null ? { artifactId, version, ...range } : null);
   }
 
   function showToEnd() {
@@ -273,6 +291,7 @@ export function createDocumentPane(app) {
     const there = passage && store.state.version === null && toArtifact(passage, written);
     // What came since it was drawn may have moved it.
     const range = there && mapRange(there, changesOf(shownOf, text));
+    movedTo(artifactId, range || null);
     if (!artifact || !range) {
       store.state.selection && store.dispatch({ type: "selected", selection: null });
       return;

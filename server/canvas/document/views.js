@@ -15,6 +15,7 @@ import { drawFormulas, formulasLoaded } from "./markdown/formulas.js";
 import { createLinks } from "./markdown/links.js";
 import { completePart } from "./markdown/partial.js";
 import { SOURCE } from "./markdown/visible_text.js";
+import { createOverlay } from "../presence/overlay.js";
 import { isTabbed } from "./files/kinds.js";
 import { htmlPreview, previewOf, svgPreview } from "./files/preview.js";
 import { createSettling } from "./editor/settling.js";
@@ -34,6 +35,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {HTMLElement} scroller
  * @property {(text: string, artifact: ArtifactView) => void} update
  * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[]}) => void} mark
+ * @property {(marks: import("../presence/roster.js").PersonMark[]) => void} [showPeople]  shows where others are
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {() => void} deselect
  * @property {() => void} selectAll  of what is shown
@@ -52,6 +54,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {boolean} readOnly
  * @property {(passage: Passage|null) => void} onSelect
  * @property {(input: Input) => void} onInput
+ * @property {(range: SourceRange) => void} [onMove]  the user has moved the cursor, where there is one
  * @property {import("./markdown/links.js").Documents} [documents]  of the same conversation
  * @property {(why: string) => void} [onBroken]  the text is not what its kind says
  * @property {(shown: string, change: {start: number, end: number, text: string}) => Promise<void>} [onChange]  the user has changed
@@ -117,6 +120,9 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   markdown.element.addEventListener("keydown", (event) => /^[ Enter]+$/.test(event.key) && openMenuOf(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === "Enter" && links.follow(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
+  const people = createOverlay(scroller, (start, end) => visibleRanges(markdown, start, end));
+  const resizes = new ResizeObserver(people.draw);
+  resizes.observe(markdown.element);
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   addEventListener("beforeprint", markdown.renderAll);
   const shownOf = (/** @type {string} */ next, /** @type {ArtifactView} */ { open }) => (open ? completePart(next) : next);
@@ -144,6 +150,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
     const { selection, writing } = marks;
     selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);
     writingMark(writing.flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
+    people.draw();
   }
 
   return {
@@ -163,6 +170,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
       marks = next;
       none || remark();
     },
+    showPeople: people.show,
     rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
     deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
     selectAll() {
@@ -181,6 +189,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
       marks = { selection: null, writing: [] };
       remark();
       stop();
+      resizes.disconnect();
       links.end();
       markdown.destroy();
     },
@@ -188,13 +197,13 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
 }
 
 /** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
-async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput }, tell) {
+async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput, onMove }, tell) {
   const { createEditor } = await editorPart.get(tell);
   let { artifactId } = artifact;
   const prose = kind.name === "markdown" || kind.name === "text";
   const label = say(TEXT.sourceOf, { name: plainName(artifact.name) });
   const typed = (/** @type {Omit<Input, "artifactId">} */ input) => onInput({ ...input, artifactId });
-  const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed });
+  const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed, onMove });
   return {
     ...editor,
     update(next, shown) {

@@ -12,6 +12,7 @@ const NOTHING_OPEN = {
   connection: /** @type {const} */ ("none"),
   retryAt: 0,
   watchers: 0,
+  presence: null,
   working: [],
   shared: null,
   tasks: recordOf(),
@@ -86,6 +87,8 @@ export function reduce(state, action) {
       return { ...state, made: action.versions.reduce(withVersion(action.artifactId), state.made) };
     case "activity":
       return { ...state, watchers: action.watchers, working: action.working };
+    case "presence":
+      return { ...state, presence: action.roster };
     case "connection":
       return {
         ...state,
@@ -114,7 +117,7 @@ export function reduce(state, action) {
   }
 }
 
-const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "connection"]);
+const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "presence", "connection"]);
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;

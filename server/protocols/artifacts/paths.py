@@ -16,8 +16,8 @@
 Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may contain any
         character that ids can have (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
 Rule 2: a word of the table has its meaning only in its position, and only if it is not percent-encoded. An artifact
-        whose id is "events" or "shares" is `%65vents` or `%73hares`; `versions` and `annotations` need no encoding,
-        because no artifact can be at that position.
+        whose id is "events", "presence" or "shares" is `%65vents`, `%70resence` or `%73hares`; `versions` and
+        `annotations` need no encoding, because no artifact can be at that position.
 Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even those away before they send a request.
 """
 

@@ -13,6 +13,7 @@ LIGHT, DARK = re.search(
 ).groups()  # type: ignore[union-attr]
 
 GROUNDS = ("page", "sunken", "surface", "hover", "active")
+PEOPLE = tuple(f"person-{number}" for number in range(12))
 CODE = ("comment", "keyword", "string", "number", "name", "type")
 READ = [
     *(("text", ground) for ground in (*GROUNDS, "accent-soft", "danger-soft", "warning-soft")),
@@ -28,10 +29,15 @@ READ = [
     ("on-danger", "danger-hover"),
     *((kind, ground) for kind in ("danger", "warning", "success") for ground in ("page", "surface")),
     *((kind, f"{kind}-soft") for kind in ("danger", "warning")),
+    *(("on-person", person) for person in PEOPLE),
     *((f"code-{kind}", ground) for kind in CODE for ground in ("page", "code")),
 ]
 RECOGNISED = [
-    *((line, ground) for line in ("line-strong", "focus", "writing-line") for ground in ("page", "sunken", "surface")),
+    *(
+        (line, ground)
+        for line in ("line-strong", "focus", "writing-line", *PEOPLE)
+        for ground in ("page", "sunken", "surface")
+    ),
 ]
 
 

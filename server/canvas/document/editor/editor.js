@@ -35,6 +35,7 @@ import {
 import { styleNonce } from "../../policy.js";
 import { loadLanguage } from "./language.js";
 import { passage } from "../markdown/selection.js";
+import { peopleField, setPeople } from "./people_marks.js";
 import { createSettling } from "./settling.js";
 
 /** @typedef {import("../markdown/selection.js").Passage} Passage */
@@ -72,8 +73,9 @@ const setMarks = StateEffect.define();
  * @param {(input: {text: string, changes: any, undone: boolean}) => void} [options.onInput]  the user has changed the text;
  *     `undone`: by undo or redo
  * @param {(passage: Passage|null) => void} [options.onSelect]  the user has selected something, or cleared the selection
+ * @param {(range: SourceRange) => void} [options.onMove]  the user has moved the cursor
  */
-export function createEditor({ text, label, language, prose, readOnly = false, onInput = () => {}, onSelect = () => {} }) {
+export function createEditor({ text, label, language, prose, readOnly = false, onInput = () => {}, onSelect = () => {}, onMove = () => {} }) {
   const languageSlot = new Compartment();
   const readOnlySlot = new Compartment();
   const historySlot = new Compartment();
@@ -96,6 +98,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         syntaxHighlighting(classHighlighter),
         keymap.of([...defaultKeymap, ...UNDO_KEYS, ...searchKeymap]),
         marksField,
+        peopleField,
         languageSlot.of([]),
         readOnlySlot.of(EditorState.readOnly.of(readOnly)),
         // Classes set in any other way are gone when the editor takes the focus.
@@ -109,6 +112,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   /** What the editor shows. Joining the lines of a long text takes longer than a frame has. */
   let known = text;
   let marked = "";
+  let people = "[]";
   let coloured = false;
   const settling = createSettling(view.dom, () => onSelect(selectedPassage(view.state, known)));
   load(language);
@@ -148,6 +152,14 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       if (next !== marked) {
         marked = next;
         view.dispatch({ effects: setMarks.of(marks) });
+      }
+    },
+    /** Shows where others are. @param {import("../../presence/roster.js").PersonMark[]} marks */
+    showPeople(marks) {
+      const next = JSON.stringify(marks);
+      if (next !== people) {
+        people = next;
+        view.dispatch({ effects: setPeople.of(marks) });
       }
     },
     selection: () => selectedPassage(view.state, known),
@@ -224,6 +236,8 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       onInput({ text: known, changes: update.changes, undone });
     }
     if (typed || (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select")))) {
+      const { from, to } = update.state.selection.main;
+      onMove({ start: from, end: to });
       settling.selectionChanged();
     }
   }

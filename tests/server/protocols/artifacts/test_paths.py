@@ -9,6 +9,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
     ArtifactVersion,
     ContextEvents,
+    ContextPresence,
     CurrentArtifact,
     OneShare,
     ShareList,
@@ -19,7 +20,9 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 from a2a_canvas.server.wire import artifact_path, context_path
 
 IDS = st.one_of(
-    st.sampled_from(["events", "shares", "versions", ".", "..", "a/b", "50%", "%2F", "a?b#c", " ", "+", "\n", "é 😀"]),
+    st.sampled_from(
+        ["events", "presence", "shares", "versions", ".", "..", "a/b", "50%", "%2F", "a?b#c", " ", "+", "\n", "é 😀"]
+    ),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
 )
 
@@ -54,6 +57,8 @@ def test_a_client_sends_that_path_as_it_is(context: str, artifact: str) -> None:
         ("c/shares", ShareList("c")),
         ("c/shares/s-1", OneShare("c", "s-1")),
         ("c/shares/versions", OneShare("c", "versions")),
+        ("c/presence", ContextPresence("c")),
+        ("c/%70resence", CurrentArtifact("c", "presence")),
         ("c/%73hares", CurrentArtifact("c", "shares")),
         ("c/%73hares/versions", VersionList("c", "shares")),
         ("c/versions", CurrentArtifact("c", "versions")),
