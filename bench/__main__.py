@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from bench import (
+    accept_all,
     cpu,
     crash,
     crowd_durable,
@@ -79,6 +80,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "page": lambda quick: page.run(page.QUICK if quick else page.FULL),
     "edits": lambda quick: edits.run(edits.QUICK if quick else edits.FULL),
     "versions": lambda quick: versions.run(versions.PLAN),
+    "accept-all": lambda quick: accept_all.run(accept_all.QUICK if quick else accept_all.FULL),
     "durable": lambda quick: durable.run(durable.QUICK if quick else durable.FULL),
     "crowd-durable": lambda quick: crowd_durable.run(crowd_durable.QUICK if quick else crowd_durable.FULL),
     "queued": lambda quick: queued.run(queued.QUICK if quick else queued.FULL),

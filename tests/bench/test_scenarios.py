@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from bench import (
+    accept_all,
     cpu,
     crash,
     crowd_durable,
@@ -80,6 +81,7 @@ SHORTEST: Mapping[str, Shortest] = {
     "page": Shortest(_page, len(page.CASES)),
     "edits": Shortest(lambda: edits.run(edits.Plan(1, (20,))), 2 * len(edits.WATCHES)),
     "versions": Shortest(lambda: versions.run(versions.Plan(versions=40, size=1000, edit=20)), 2),
+    "accept-all": Shortest(lambda: accept_all.run(accept_all.Plan(3, 1, ("memory", "sqlite"))), 2),
     "durable": Shortest(lambda: durable.run(durable.Plan((20, 60), 20, 1), ("sqlite",))),
     "crowd-durable": Shortest(lambda: crowd_durable.run(FEW), 1),
     "queued": Shortest(lambda: queued.run(FEW, ("sqlite",)), 1),
