@@ -21,7 +21,7 @@ MAX_SETTINGS = 58
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 6_600,
+    "store": 7_000,
     "tools": 4_000,
     "server/accounts": 1_900,
     "server/agent": 13_900,

@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.operation_forms import (
     require_text,
 )
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
+from a2a_canvas.store.annotations.critic_markup import CriticMark, CriticMarkupError, read_critic_markup
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edit_events import EditMode, Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
@@ -61,6 +62,7 @@ class Put:
         base_version: the version that the text is based on.
         name: of the artifact to create if it does not exist; None if it must exist.
         merge: whether to merge it with the changes that others have made since.
+        marks: suggestions and comments that came with the text.
     """
 
     artifact_id: str
@@ -68,6 +70,7 @@ class Put:
     base_version: int | None
     name: str | None = None
     merge: bool = False
+    marks: tuple[CriticMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,7 @@ class _PutForm(ArtifactOperationForm):
     text: str | None = None
     name: Annotated[str, Field(min_length=1, max_length=MAX_ID)] | None = None
     merge: bool = False
+    format: Literal["text", "critic"] = "text"
 
     def intent(self, parts: Parts) -> Put | Upload:
         if self.name is not None and self.base_version is not None:
@@ -181,11 +185,22 @@ class _PutForm(ArtifactOperationForm):
         if given:
             reason = "must not have files or data beside the text of a put: put them without text"
             raise InvalidOperation("message.parts", reason)
-        return Put(self.artifact_id, self.text, self.base_version, self.name, self.merge)
+        if self.format == "text":
+            return Put(self.artifact_id, self.text, self.base_version, self.name, self.merge)
+        if self.merge:
+            raise InvalidOperation("merge", "is for a text without marks: leave it out, or put the text without format")
+        try:
+            text, marks = read_critic_markup(self.text)
+        except CriticMarkupError as error:
+            reason = f"cannot be read as CriticMarkup: line {error.line} {error.reason}"
+            raise InvalidOperation("text", reason) from None
+        return Put(self.artifact_id, text, self.base_version, self.name, marks=marks)
 
     def _upload(self, parts: Parts) -> Upload:
         if not parts:
             raise InvalidOperation("text", "is missing: a put has a text, or files or data in message.parts")
+        if self.format != "text":
+            raise InvalidOperation("format", "is for a text: leave it out")
         if self.merge:
             raise InvalidOperation("merge", "is for a text: leave it out, or put a text in place of files and data")
         return Upload(self.artifact_id, parts, self.base_version, self.name)

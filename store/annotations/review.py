@@ -12,10 +12,11 @@ Rule 4: accepting several is one version: from the oldest to the newest, each me
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from a2a_canvas.store.annotations import annotation_steps as steps
 from a2a_canvas.store.annotations.annotation import (
@@ -29,8 +30,10 @@ from a2a_canvas.store.annotations.annotation import (
     ShownState,
     Writer,
 )
+from a2a_canvas.store.annotations.annotation_marks import MarkedAnnotation, find_new_marks, mark_annotation
 from a2a_canvas.store.annotations.annotation_places import place_annotations
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
+from a2a_canvas.store.annotations.critic_markup import CriticMark, CriticMarkupError
 from a2a_canvas.store.annotations.edit_map import move
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import (
@@ -51,6 +54,7 @@ from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.hunks import Hunk
 from a2a_canvas.store.text.spans import Span, difference, find_in_context, splice
 
+T = TypeVar("T")
 Report = Callable[[AnnotationsChanged], Awaitable[None]]
 MakeReview = Callable[[Author, EventedArtifactStore, Report], "Review"]
 """Makes the review of a task: that of the sender of its message, or the agent's."""
@@ -155,30 +159,85 @@ class Review:
         for span, _ in passages:
             if not 0 <= span.start <= span.end <= len(content):
                 raise OutsideText(span.start, span.end, len(content))
+        marks = [CriticMark(span, replacement, (text,) if text else ()) for span, replacement in passages]
         async with self._hold(artifact_id) as existing:
-            if sum(each.state == "open" for each in existing) + len(passages) > MAX_OPEN:
-                raise TooManyAnnotations(artifact_id, MAX_OPEN)
-            at = self._now()
-            last = max((each.number for each in existing), default=0)
-            thread = (Remark(self._writer, at, text),) if text else ()
-            made = tuple(
-                Annotation(
-                    self._new_id(),
-                    artifact_id,
-                    number,
-                    version,
-                    span,
-                    Quote.from_text(content, span),
-                    self._writer,
-                    at,
-                    self._task_id,
-                    thread,
-                    replacement,
-                )
-                for number, (span, replacement) in enumerate(passages, last + 1)
-            )
+            _check_room(artifact_id, existing, len(marks))
+            made = self._make(artifact_id, version, content, marks, existing)
             await self._report(AnnotationsChanged(artifact_id, made))
         return made
+
+    async def save_marked(
+        self,
+        artifact_id: str,
+        text: str,
+        marks: Sequence[CriticMark],
+        save: Callable[[], Awaitable[T]],
+        version_of: Callable[[T], int],
+    ) -> tuple[T, tuple[Annotation, ...]]:
+        """Save a text, and add what its marks add to the annotations that are open (`annotation_marks.py`, rule 2).
+
+        Args:
+            save: makes the version with this text, or finds that it is the current one.
+            version_of: the number of that version.
+
+        Returns:
+            What `save` returned, and the annotations that are new or have new remarks.
+
+        Raises:
+            RemarkTooLong, TooManyAnnotations, StoreError: nothing was changed.
+        """
+        for remark in (remark for mark in marks for remark in mark.thread):
+            steps.check_remark(remark)
+        async with self._hold(artifact_id) as existing:
+            new = find_new_marks(text, marks, await self._marks(artifact_id, existing))
+            _check_room(artifact_id, existing, len(new.added))
+            saved = await save()
+            made = self._make(artifact_id, version_of(saved), text, new.added, existing)
+            replied = tuple(replace(each, thread=each.thread + self._remarks(more)) for each, more in new.replies)
+            if changed := replied + made:
+                await self._report(AnnotationsChanged(artifact_id, changed))
+        return saved, changed
+
+    async def _marks(self, artifact_id: str, existing: Sequence[Annotation]) -> tuple[MarkedAnnotation, ...]:
+        if not existing:
+            return ()
+        ref = self._ref(artifact_id)
+        version = await self._store.version(ref, (await self._store.get(ref)).version)
+        text, found = version.content.text, []
+        for each in await place_annotations(existing, await self._store.versions(ref), version.number):
+            with suppress(CriticMarkupError):  # what is in conflict was not written
+                if known := mark_annotation(each, text):
+                    found.append(known)
+        return tuple(found)
+
+    def _make(
+        self,
+        artifact_id: str,
+        version: int,
+        content: str,
+        marks: Iterable[CriticMark],
+        existing: Iterable[Annotation],
+    ) -> tuple[Annotation, ...]:
+        last = max((each.number for each in existing), default=0)
+        return tuple(
+            Annotation(
+                self._new_id(),
+                artifact_id,
+                number,
+                version,
+                mark.span,
+                Quote.from_text(content, mark.span),
+                self._writer,
+                self._now(),
+                self._task_id,
+                self._remarks(mark.thread),
+                mark.replacement,
+            )
+            for number, mark in enumerate(marks, last + 1)
+        )
+
+    def _remarks(self, texts: Iterable[str]) -> tuple[Remark, ...]:
+        return tuple(Remark(self._writer, self._now(), text) for text in texts)
 
     async def reply(self, artifact_id: str, annotation_id: str, text: str) -> Annotation:
         """Add to the thread of an annotation; a resolved comment is open again."""
@@ -295,6 +354,11 @@ class Review:
 
     def _ref(self, artifact_id: str) -> Ref:
         return Ref(self._context_id, artifact_id, self._task_id, self._writer.author)
+
+
+def _check_room(artifact_id: str, existing: Iterable[Annotation], more: int) -> None:
+    if sum(each.state == "open" for each in existing) + more > MAX_OPEN:
+        raise TooManyAnnotations(artifact_id, MAX_OPEN)
 
 
 def _find(existing: Iterable[Annotation], artifact_id: str, annotation_id: str) -> Annotation:

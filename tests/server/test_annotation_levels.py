@@ -43,6 +43,7 @@ VERBS: dict[str, tuple[str, Json]] = {
     "put": (EDIT, {"op": "put", "text": "Other text.\n"}),
     "undo": (EDIT, {"op": "undo"}),
     "edit": (EDIT, {"op": "edit", "selection": PASSAGE}),
+    "a suggestion by the model": (EDIT, {"op": "edit", "selection": PASSAGE, "mode": "suggest"}),
     "message": (EDIT, {}),
 }
 """The lowest level that each operation needs, and how it is sent. `{…}` is the id of an annotation."""

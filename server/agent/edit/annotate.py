@@ -8,7 +8,8 @@ Rule 2: a caller may withdraw its own annotations; the owner of the context any.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from dataclasses import replace
+from typing import Final, assert_never
 
 from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, AnnotationOperation, Decide, Reply
 from a2a_canvas.server.agent.endings import Ending
@@ -19,6 +20,9 @@ from a2a_canvas.store.annotations.annotation import Annotation
 from a2a_canvas.store.annotations.review import Acceptance, Review
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.edit_stream import EditTarget
+
+MAX_NAMES: Final = 10
+"""The most annotations that a message lists."""
 
 
 async def run_annotation_operation(
@@ -103,6 +107,17 @@ def _accepted_ending(artifact_id: str, accepted: Acceptance) -> Ending:
         for each in accepted.conflicts
     ]
     return Ending(State.COMPLETED, " ".join(said), {CANVAS: now})
+
+
+def add_annotations(ending: Ending, artifact_id: str, changed: Sequence[Annotation]) -> Ending:
+    """The ending of a put that came with suggestions and comments."""
+    names = ", ".join(f"{each.kind} {each.number}" for each in changed[:MAX_NAMES])
+    more = f" and {len(changed) - MAX_NAMES} more" if len(changed) > MAX_NAMES else ""
+    said = f"{ending.text} Added {names}{more}." if changed else ending.text
+    ids: list[JsonValue] = [each.annotation_id for each in changed]
+    known = ending.metadata.get(CANVAS)
+    data = {"artifactId": artifact_id, **(known if isinstance(known, dict) else {}), "annotationIds": ids}
+    return replace(ending, text=said, metadata={**ending.metadata, CANVAS: data})
 
 
 def _ending(said: str, artifact_id: str, annotations: Sequence[Annotation]) -> Ending:

@@ -62,6 +62,11 @@ def describe_put(operation: Put | Upload, applied: AppliedChange | NoChange) -> 
     return f"Saved {applied.artifact.title} as version {applied.version}."
 
 
+def version_of(done: AppliedChange | NoChange) -> int:
+    """The version that has the content."""
+    return done.artifact.version if isinstance(done, NoChange) else done.version
+
+
 async def get_without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
     """The artifact.
 

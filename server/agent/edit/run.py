@@ -18,6 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never
 
 from a2a_canvas.server.agent.annotation_operations import (
@@ -29,9 +30,9 @@ from a2a_canvas.server.agent.annotation_operations import (
     is_annotation_operation,
 )
 from a2a_canvas.server.agent.blocks import Progress
-from a2a_canvas.server.agent.edit.annotate import check_annotation_operation, run_annotation_operation
+from a2a_canvas.server.agent.edit.annotate import add_annotations, check_annotation_operation, run_annotation_operation
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, put
+from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, put, version_of
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
@@ -229,12 +230,22 @@ class _OperationRun:
                 return await self._edit(operation)
             case VersionStep():
                 return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
+            case Put() if operation.marks:
+                return await self._put_marked(operation)
             case Put() | Upload():
                 return _put_ending(operation, await put(operation, self.request.ref, self.store))
             case Annotate() | Reply() | Decide() | AcceptAll():
                 return await self._annotate(operation)
             case _:
                 assert_never(operation)
+
+    async def _put_marked(self, operation: Put) -> Ending:
+        assert self.make_review
+        review = self.make_review("user", self.store, self.context.emit)
+        save = partial(put, operation, self.request.ref, self.store)
+        given = operation.artifact_id, operation.text, operation.marks
+        saved, changed = await review.save_marked(*given, save, version_of)
+        return add_annotations(_put_ending(operation, saved), operation.artifact_id, changed)
 
     async def _annotate(self, operation: AnnotationOperation) -> Ending:
         assert self.make_review

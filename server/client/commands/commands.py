@@ -41,6 +41,7 @@ _LAST = option(
     metavar="ID",
     help="the conversation (default: the last one)",
 )
+_CRITIC = option("--critic", is_flag=True, help="with suggestions and comments, as CriticMarkup in the text")
 _STEP = option("--step", is_flag=True, help="move by one version only")
 _SHARED = click.Argument(["context"], type=value_type(non_empty), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
 _SHARED_OR_LAST = click.Argument(
@@ -202,7 +203,11 @@ def command_forms() -> dict[str, CommandForm]:
             examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
-            "files:open_artifact", _ONLY, more="Uses the editor in $VISUAL or $EDITOR.", examples=("open report",)
+            "files:open_artifact",
+            _ONLY,
+            _CRITIC,
+            more="Uses the editor in $VISUAL or $EDITOR.",
+            examples=("open report", "open report --critic"),
         ),
         "put": client_command(
             "files:put",
@@ -210,6 +215,7 @@ def command_forms() -> dict[str, CommandForm]:
             click.Argument(["file"], required=False),
             option("--base", type=_NUMBER, metavar="N", help="FILE is based on version N: keep later changes"),
             option("--follow", is_flag=True, help="save FILE again whenever it changes, until Ctrl+C"),
+            _CRITIC,
             _LAST,
             more="ARTIFACT is an id or a name, and is created if it does not exist. - as FILE reads standard input; "
             "FILE is optional if it has the artifact's name.",

@@ -40,13 +40,21 @@ PULL_INTERVAL = 1.0
 
 
 async def put(
-    invocation: Invocation, artifact: str, file: str | None, base: int | None, context: str | None, follow: bool
+    invocation: Invocation,
+    artifact: str,
+    file: str | None,
+    base: int | None,
+    context: str | None,
+    follow: bool,
+    critic: bool = False,
 ) -> None:
     """Save the text of a file as a new version, of a new artifact if necessary. `follow`: at each save."""
     if file is None and (follow or not (sys.stdin and is_piped(sys.stdin))):
         artifact, file = PurePath(artifact).name, artifact
     if follow and (file == "-" or base):
         raise CannotBeDone("--follow needs a FILE, and no --base")
+    if follow and critic:
+        raise CannotBeDone("--critic saves a text once: omit --follow")
     text = text_of_file(file or "-")
     async with open_canvas(invocation, context, may_begin=True) as canvas:
         # A prefix of another artifact's name is not a match here.
@@ -55,7 +63,7 @@ async def put(
         if follow:
             invocation.tell(f"Each save of {file} is a version of {id_}. Ctrl+C ends it.")
             await _FileSaver(canvas, id_, Path(file or "")).follow()
-        await canvas.put(id_, text, base, name=None if known else artifact)
+        await canvas.put(id_, text, base, name=None if known else artifact, critic=critic)
 
 
 class _RetriedSteps:
@@ -240,29 +248,32 @@ class _FileWriter:
 # ------------------------------------------------------------------------ in an editor
 
 
-async def open_artifact(invocation: Invocation, artifact: str | None, context: str | None) -> None:
-    """Open an artifact in the user's editor, and save the result."""
+async def open_artifact(
+    invocation: Invocation, artifact: str | None, context: str | None, critic: bool = False
+) -> None:
+    """Open an artifact in the user's editor, and save the result. `critic`: with its suggestions and comments."""
     async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         seen = await canvas.read_complete(id_)
         if not any("text" in part for part in seen.get("parts", [])):
             raise ClientError(f"{id_} has no text to edit")
+        before = await canvas.critic(id_) if critic else text_of(seen)
         path = Path(tempfile.mkdtemp(prefix="a2a-canvas-")) / canvas.file_name(id_)
-        path.write_bytes(text_of(seen).encode())
+        path.write_bytes(before.encode())
         await _run_editor(path)
         text = text_of_file(str(path))
-        if text == text_of(seen):
+        if text == before:
             invocation.tell("Nothing has changed, so nothing is saved.")
         else:
-            await _save_edit(canvas, id_, path, text, int(seen["version"]))
+            await _save_edit(canvas, id_, path, text, int(seen["version"]), critic=critic)
         shutil.rmtree(path.parent)
 
 
-async def _save_edit(canvas: CanvasSession, artifact: str, path: Path, text: str, base: int) -> None:
+async def _save_edit(canvas: CanvasSession, artifact: str, path: Path, text: str, base: int, *, critic: bool) -> None:
     """Save the text on top of its base version. If that fails, the text stays in its file, whose name is printed."""
     invocation = canvas.invocation
     try:
-        await canvas.put(artifact, text, base)
+        await canvas.put(artifact, text, base, critic=critic)
     except Exception as error:
         kept = f"Your text is in {path}"
         if not isinstance(error, OperationFailed) or not error.version:
@@ -270,7 +281,8 @@ async def _save_edit(canvas: CanvasSession, artifact: str, path: Path, text: str
         theirs = text_of(await canvas.read(artifact, "versions", str(error.version)))
         compared = unified_diff(_lines(theirs), _lines(text), f"version {error.version}", "your text")
         show_diff(invocation, "".join(compared))
-        put = invocation.line("put", artifact, str(path), "--base", str(error.version), "--context", canvas.context)
+        how = ["--base", str(error.version), *(["--critic"] if critic else [])]
+        put = invocation.line("put", artifact, str(path), *how, "--context", canvas.context)
         raise ClientError(str(error), kept, f"To save it on top of version {error.version}: {put}") from error
 
 

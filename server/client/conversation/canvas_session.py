@@ -177,6 +177,11 @@ class CanvasSession:
         """The artifact or a version in another format."""
         return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"format": form})
 
+    async def critic(self, artifact: str) -> str:
+        """The text with its suggestions and comments as CriticMarkup."""
+        path = resource_path(self.context, artifact)
+        return (await self._get(path, {"Accept": "*/*"}, {"format": "critic"})).decode()
+
     async def look(self, *, may_begin: bool = False) -> bool:
         """Read the list of artifacts; an unknown context may be the beginning of a known id."""
         try:
@@ -261,13 +266,19 @@ class CanvasSession:
             self.invocation.say(done.said)
         return done.version
 
-    async def put(self, artifact: str, text: str, base: int | None, *, name: str | None = None) -> int:
+    async def put(
+        self, artifact: str, text: str, base: int | None, *, name: str | None = None, critic: bool = False
+    ) -> int:
         """Make `text` the artifact's text, merged with the changes since `base`; or make an artifact of this name.
+
+        Args:
+            critic: the text has suggestions and comments as CriticMarkup; it is not merged.
 
         Raises:
             OperationFailed: someone else changed the same place.
         """
-        fields = {"text": text, "baseVersion": base or None, "merge": True if base else None, "name": name}
+        how = {"format": "critic"} if critic else {"merge": True if base else None}
+        fields = {"text": text, "baseVersion": base or None, "name": name, **how}
         return await self.operate_and_say(artifact, f"Save {name or self.title(artifact)}", op="put", **fields)
 
 

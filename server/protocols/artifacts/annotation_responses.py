@@ -8,19 +8,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from a2a_canvas.server.protocols.a2a_v1.projection.annotation_json import Json, placed_json
-from a2a_canvas.server.protocols.artifacts.paths import AnnotationList, OneAnnotation
-from a2a_canvas.server.protocols.artifacts.refusals import ANNOTATION_NOT_FOUND, ResourceError
+from a2a_canvas.server.protocols.artifacts.paths import (
+    AnnotationList,
+    ArtifactVersion,
+    CurrentArtifact,
+    OneAnnotation,
+)
+from a2a_canvas.server.protocols.artifacts.raw_content import SANDBOXED, NoRawContent, raw_content
+from a2a_canvas.server.protocols.artifacts.refusals import (
+    ANNOTATION_NOT_FOUND,
+    NOT_EXPORTABLE,
+    ResourceError,
+    invalid_value,
+    not_acceptable,
+)
 from a2a_canvas.server.protocols.edge.http_requests import conditional_response
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.contexts import Context
 from a2a_canvas.server.wire import artifact_path
 from a2a_canvas.store.annotations.annotation import PlacedAnnotation, Writer
+from a2a_canvas.store.annotations.annotation_marks import write_annotations
+from a2a_canvas.store.annotations.critic_markup import CriticMarkupError
+from a2a_canvas.store.models import text_of
+from a2a_canvas.store.text.comparing import run_comparison
 
 LD_CONTEXT = "http://www.w3.org/ns/anno.jsonld"
 LD_JSON = f'application/ld+json; profile="{LD_CONTEXT}"'
@@ -29,6 +46,7 @@ CONTAINER = {
     "Link": f'<{LDP}BasicContainer>; rel="type", <http://www.w3.org/TR/annotation-protocol/>; rel="{LDP}constrainedBy"'
 }
 RESOURCE = {"Link": f'<{LDP}Resource>; rel="type"'}
+CRITIC_HEADERS = {"Cache-Control": "private, no-cache"} | SANDBOXED
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept", "Allow": "GET, HEAD"}
 
 
@@ -47,6 +65,28 @@ async def read_annotations(
             return _ld_json(request, {"@context": LD_CONTEXT, **ld_annotation(each, number, text, url)}, RESOURCE)
     reason = f"Artifact {resource.artifact_id!r} has no annotation {resource.annotation_id!r}. They are listed at "
     raise ResourceError(Refusal(ANNOTATION_NOT_FOUND, f"{reason}{url}/annotations."))
+
+
+async def read_critic(request: Request, resource: CurrentArtifact | ArtifactVersion, context: Context) -> Response:
+    """The current text with its open comments and suggestions as CriticMarkup.
+
+    Raises:
+        ResourceError: it is not the current version, is no text, or could not be read back.
+    """
+    if isinstance(resource, ArtifactVersion):
+        raise invalid_value("format", "is critic, which is for the current version: leave out versions/{n}")
+    version, placed = await context.artifacts.annotations(resource.artifact_id)
+    if version is None:
+        raise ResourceError(Refusal(NOT_EXPORTABLE, "The artifact is being written and has no version yet."))
+    raw = raw_content(version.content)
+    if text_of(version.content.parts) is None or isinstance(raw, NoRawContent):
+        raise not_acceptable("The artifact has no text, so it has no comments or suggestions. Ask for JSON.")
+    try:
+        body = await run_comparison(partial(write_annotations, placed), version.content.text)
+    except CriticMarkupError as error:
+        said = f"The text cannot be written as CriticMarkup: line {error.line} {error.reason}. Decide or change that."
+        raise ResourceError(Refusal(NOT_EXPORTABLE, said)) from None
+    return conditional_response(request, body.encode(), raw[0].media_type, CRITIC_HEADERS)
 
 
 def _ld_json(request: Request, value: Json, headers: dict[str, str]) -> Response:

@@ -7,7 +7,7 @@ Rule 2: one account converts one text at a time: another account waits for one o
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -32,17 +32,22 @@ from a2a_canvas.store.text.wording import choice, format_value
 
 INSTALL: Final = "Its operator can install it (Debian: apt-get install pandoc; 2.15 or newer), without a restart."
 CACHING: Final = {"Cache-Control": "private, no-cache"}
+CRITIC: Final = "critic"
+"""The text with its comments and suggestions (`annotation_responses.py`)."""
 
 
-def parse_format(request: Request) -> DocumentFormat | None:
+def parse_format(request: Request) -> DocumentFormat | Literal["critic"] | None:
     """The format that `?format=` names; None for JSON.
 
     Raises:
         ResourceError: there is no such format.
     """
     given = request.query_params.get("format", "")
+    if given == CRITIC:
+        return CRITIC
     if given not in ("", "json", *DOCUMENT_FORMATS):
-        raise invalid_value("format", f"is {format_value(given)} and must be {choice(('json', *DOCUMENT_FORMATS))}")
+        formats = choice(("json", CRITIC, *DOCUMENT_FORMATS))
+        raise invalid_value("format", f"is {format_value(given)} and must be {formats}")
     return DOCUMENT_FORMATS.get(given)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar, assert_never
+from typing import Any, Final, Literal, TypeVar, assert_never
 
 from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
@@ -34,7 +34,7 @@ from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
-from a2a_canvas.server.protocols.artifacts.annotation_responses import read_annotations
+from a2a_canvas.server.protocols.artifacts.annotation_responses import read_annotations, read_critic
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import (
     AGENTS_SUGGEST,
@@ -45,8 +45,9 @@ from a2a_canvas.server.protocols.artifacts.context_forms import (
     new_agents_suggest,
     new_name,
 )
-from a2a_canvas.server.protocols.artifacts.conversions import Conversions, parse_format
+from a2a_canvas.server.protocols.artifacts.conversions import CRITIC, Conversions, parse_format
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
+from a2a_canvas.server.protocols.artifacts.document_formats import DocumentFormat
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name
 from a2a_canvas.server.protocols.artifacts.json_forms import (
@@ -215,11 +216,22 @@ class _ArtifactsEndpoint:
             return await self._move(request, context)
         try:
             if isinstance(resource, CurrentArtifact | ArtifactVersion) and (form := parse_format(request)):
-                content = await _content(context, resource)
-                return await self._conversions.answer(request, content, resource.artifact_id, form)
+                return await self._export(request, context, resource, form)
             return await _read(request, resource, context, prefix)
         except ArtifactNotFound as error:
             raise ResourceError(await _no_such_artifact(context, error.artifact_id)) from None
+
+    async def _export(
+        self,
+        request: Request,
+        context: Context,
+        resource: CurrentArtifact | ArtifactVersion,
+        form: DocumentFormat | Literal["critic"],
+    ) -> Response:
+        if form == CRITIC:
+            return await read_critic(request, resource, context)
+        content = await _content(context, resource)
+        return await self._conversions.answer(request, content, resource.artifact_id, form)
 
     async def _patch(self, request: Request, context: Context, prefix: str) -> Response:
         body = await self._object(request, '{"name": "Tide pools"}')

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.accounts.api_key import new_key
-from a2a_canvas.server.client.commands import annotations
+from a2a_canvas.server.client.commands import annotations, files
 from a2a_canvas.server.client.commands.annotations import annotation_number, diff_lines
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from tests.server.app_server import Served, serving
@@ -191,3 +193,40 @@ def test_another_word_is_no_number(word: str) -> None:
 def test_a_diff_has_the_lines_that_differ_alone() -> None:
     assert diff_lines("a\nb\nc", "a\nB\nc") == "-b\n+B\n"
     assert diff_lines("same", "same") == ""
+
+
+async def test_a_text_with_marks_is_put_and_opened(doc: Doc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marked = TEXT.replace("small", "{~~small~>tiny~~}{>>Why?<<}")
+    assert (await typed("put", "doc", "-", "--critic", *at(doc), stdin=marked)).code == 0
+    assert (await call(doc, "show", "doc")).out == TEXT
+    assert "#1, line 3" in (await call(doc, "suggestions", "doc")).out
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import pathlib, sys\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "text = path.read_text().replace('deep', '{==deep==}{>>How?<<}')\n"
+        "path.write_text(text.replace('<<}', '<<}{>>Ok.<<}', 1))\n"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    opened = await run(files.open_artifact, doc.served.url, artifact="doc", context=doc.context, critic=True)
+    assert opened.code == 0, opened.err
+    assert opened.out.endswith("Added suggestion 1, comment 2.\n")
+    assert (await call(doc, "show", "doc")).out == TEXT
+    assert "↳ user: Ok." in (await call(doc, "suggestions", "doc")).out
+    assert "How?" in (await call(doc, "comments", "doc")).out
+
+
+async def test_marks_that_cannot_be_read_or_written_are_refused_with_their_line(doc: Doc) -> None:
+    refused = await typed("put", "doc", "-", "--critic", *at(doc), stdin="one\n{++two")
+    assert refused.code == 1
+    assert "line 2 has '{++' without a '++}' after it" in refused.err
+    followed = await typed("put", "doc", "x", "--critic", "--follow", *at(doc))
+    assert (followed.code, "--critic saves a text once: omit --follow" in followed.err) == (2, True)
+    assert (await typed("put", "doc", "-", *at(doc), stdin="{++i;}\n")).code == 0
+    own = await run(files.open_artifact, doc.served.url, artifact="doc", context=doc.context, critic=True)
+    assert own.code == 1
+    assert "line 1 has '{++' in its own text" in own.err
+
+
+def at(doc: Doc) -> tuple[str, ...]:
+    return ("--context", doc.context, "--url", doc.served.url)
