@@ -474,7 +474,7 @@ async def test_the_model_is_told_the_rules_the_tools_and_what_was_said_before_in
     [request] = harness.llm.requests
     assert request.system == SYSTEM
     assert {spec.name for spec in request.tools} == {tool.name for tool in TOOLS}
-    assert [spec.name for spec in request.tools if spec.eager] == ["artifact_update", "artifact_edit"]
+    assert [spec.name for spec in request.tools if spec.eager] == ["artifact_update", "artifact_edit", "suggest"]
     assert [message.content[0] for message in request.messages] == [
         ModelText("Write x"),
         ModelText("I write."),
