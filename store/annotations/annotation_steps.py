@@ -6,9 +6,9 @@
     rejected    adds        –          –
     resolved    opens it    –          –
 
-Accepting is the one step that a version belongs to: `Review.accept` makes it first. The state here is the shown one
-(`shown_state`): what an undo has opened again can be accepted again, and a stale annotation is an open one whose
-passage is gone, so it cannot be accepted.
+Accepting is the one step that a version belongs to: `Review.accept` makes it, after `check_acceptable`. The state here
+is the shown one (`shown_state`): what an undo has opened again can be accepted again, and a stale annotation is an open
+one whose passage is gone, so it cannot be accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES, Annotation, Decision, Remark, ShownState
-from a2a_canvas.store.errors import AnnotationClosed, RemarkTooLong, WrongAnnotationKind
+from a2a_canvas.store.errors import AnnotationClosed, AnnotationStale, RemarkTooLong, WrongAnnotationKind
 
 
 def add_reply(annotation: Annotation, remark: Remark) -> Annotation:
@@ -55,22 +55,25 @@ def reject(annotation: Annotation, shown: ShownState, decision: Decision) -> Ann
     Raises:
         WrongAnnotationKind, AnnotationClosed: it is a comment; it has been accepted or rejected.
     """
-    check_suggestion(annotation)
+    _check_suggestion(annotation)
     return _decide(annotation, shown, replace(annotation, state="rejected", decision=decision))
 
 
-def accept(annotation: Annotation, shown: ShownState, decision: Decision) -> Annotation:
-    """The suggestion, accepted in the version that `decision` names.
+def check_acceptable(annotation: Annotation, shown: ShownState) -> None:
+    """Whether the annotation can be accepted.
 
     Raises:
-        WrongAnnotationKind, AnnotationClosed: it is a comment; it has been accepted or rejected.
+        WrongAnnotationKind: it is a comment.
+        AnnotationStale, AnnotationClosed: its passage is gone; it has been accepted or rejected.
     """
-    check_suggestion(annotation)
-    return _decide(annotation, shown, replace(annotation, state="accepted", decision=decision))
+    _check_suggestion(annotation)
+    if shown == "stale":
+        raise AnnotationStale(annotation.annotation_id)
+    if shown != "open":
+        raise AnnotationClosed(annotation.annotation_id, shown)
 
 
-def check_suggestion(annotation: Annotation) -> None:
-    """Raises `WrongAnnotationKind` if it is a comment."""
+def _check_suggestion(annotation: Annotation) -> None:
     if annotation.kind != "suggestion":
         raise WrongAnnotationKind(annotation.annotation_id, "comment", "Reply to it, or resolve it.")
 

@@ -37,9 +37,7 @@ from a2a_canvas.store.annotations.critic_markup import CriticMark, CriticMarkupE
 from a2a_canvas.store.annotations.edit_map import move
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import (
-    AnnotationClosed,
     AnnotationNotFound,
-    AnnotationStale,
     ArtifactBusy,
     NotItsAuthor,
     OutsideText,
@@ -278,12 +276,8 @@ class Review:
         """
         async with self._hold(artifact_id) as existing:
             found = _find(existing, artifact_id, annotation_id)
-            steps.check_suggestion(found)
             (placed,) = await self._place(artifact_id, (found,))
-            if placed.state == "stale":
-                raise AnnotationStale(annotation_id)
-            if placed.state != "open":
-                raise AnnotationClosed(annotation_id, placed.state)
+            steps.check_acceptable(found, placed.state)
             return await self._accept(artifact_id, (found,))
 
     async def accept_all(self, artifact_id: str, chosen: Chosen = lambda _: True) -> Acceptance:

@@ -17,7 +17,7 @@ from a2a_canvas.store.annotations.annotation import (
     Writer,
     shown_state,
 )
-from a2a_canvas.store.errors import AnnotationClosed, RemarkTooLong, WrongAnnotationKind
+from a2a_canvas.store.errors import AnnotationClosed, AnnotationStale, RemarkTooLong, WrongAnnotationKind
 from a2a_canvas.store.text.spans import Span
 from tests.store.annotations.test_annotation_places import AT, annotation
 
@@ -34,7 +34,6 @@ Step = Callable[[Annotation, ShownState, Decision], Annotation]
     [
         (steps.resolve, COMMENT, "resolved"),
         (steps.reject, SUGGESTION, "rejected"),
-        (steps.accept, SUGGESTION, "accepted"),
     ],
 )
 def test_what_is_open_or_stale_is_decided_once(step: Step, made: Annotation, after: str, state: ShownState) -> None:
@@ -45,12 +44,23 @@ def test_what_is_open_or_stale_is_decided_once(step: Step, made: Annotation, aft
         step(made, state, DECISION)
 
 
-@pytest.mark.parametrize(
-    ("step", "made"), [(steps.resolve, SUGGESTION), (steps.reject, COMMENT), (steps.accept, COMMENT)]
-)
-def test_a_comment_is_resolved_and_a_suggestion_accepted_or_rejected(step: Step, made: Annotation) -> None:
+@pytest.mark.parametrize("state", STATES)
+def test_only_what_is_open_is_accepted(state: ShownState) -> None:
+    if state == "open":
+        steps.check_acceptable(SUGGESTION, state)
+        return
+    with pytest.raises(AnnotationStale if state == "stale" else AnnotationClosed):
+        steps.check_acceptable(SUGGESTION, state)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_comment_is_resolved_and_a_suggestion_accepted_or_rejected(state: ShownState) -> None:
     with pytest.raises(WrongAnnotationKind):
-        step(made, "open", DECISION)
+        steps.resolve(SUGGESTION, state, DECISION)
+    with pytest.raises(WrongAnnotationKind):
+        steps.reject(COMMENT, state, DECISION)
+    with pytest.raises(WrongAnnotationKind):
+        steps.check_acceptable(COMMENT, state)
 
 
 @pytest.mark.parametrize("state", ["open", "accepted", "rejected", "resolved"])
