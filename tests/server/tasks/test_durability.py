@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.tasks.record import is_durable
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
-from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
 from tests.fakes import parts, said
 
 PLACE = BlockPosition(0, 1, 0)
@@ -50,6 +50,7 @@ ALWAYS = [
     ToolSucceeded(0, "T1", "Done"),
     ToolFailed(0, "T1", "No such artifact"),
     EditCompleted("e", "doc", RANGE, "new", RANGE, "replace", 1),
+    EditSuggested("e", "doc", RANGE, "n-1"),
 ]
 NEVER = [
     MessageStarted(1),
