@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
@@ -10,6 +10,7 @@ from a2a_canvas.store.changes import Change, EditText
 from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import AppliedChange, Artifact, Ref
+from a2a_canvas.store.text.hunks import Hunk
 
 Listen = Callable[[AppliedChange | EditEvent], Awaitable[None]]
 
@@ -97,8 +98,22 @@ class EventedArtifactStore(StoreWrapper):
         Raises:
             StoreError: nothing has changed, and nothing was reported.
         """
+        return await self.complete_edits(ref, change, [Hunk(change.span, change.text)], [completed])
+
+    async def complete_edits(
+        self, ref: Ref, change: EditText, hunks: Sequence[Hunk], completed: Sequence[EditCompleted]
+    ) -> AppliedChange:
+        """Applies several edits of one text as one change, then reports each as completed, then the change.
+
+        Args:
+            change: all of them together; `hunks` are the single ones.
+
+        Raises:
+            StoreError: nothing has changed, and nothing was reported.
+        """
         applied = await self._apply(ref, change)
-        await self._listen(completed)
+        for each in completed:
+            await self._listen(each)
         return await self._report_change(applied)
 
     async def end_call(self, ref: Ref, *, close: bool) -> AppliedChange | None:

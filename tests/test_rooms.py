@@ -24,7 +24,7 @@ LINES = {
     "store": 7_000,
     "tools": 4_000,
     "server/accounts": 1_900,
-    "server/agent": 13_900,
+    "server/agent": 14_500,
     "server/client": 4_600,
     "server/commands": 3_000,
     "server/protocols": 12_900,

@@ -4,17 +4,21 @@ Rule 1: until the edit is complete, only subscribers see it. The store has no dr
 Rule 2: a complete edit is applied to the selected passage, even if others have changed the artifact in the meantime:
         the passage is tracked (`store/tracking.py`), or the edit fails. It is never guessed.
 Rule 3: every announced edit ends with `complete` or `abort`.
+Rule 4: several edits of one artifact can be completed together: one version, and the passages stay apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
 from a2a_canvas.store.models import AppliedChange, Author
-from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length, splice
+from a2a_canvas.store.text.hunks import Hunk
+from a2a_canvas.store.text.spans import Span, Unit, difference, from_codepoints, length, splice
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.tool import Workspace
@@ -113,6 +117,9 @@ class EditStream:
             except VersionConflict:
                 self.target = await self._find_again()
 
+    def _hunk(self) -> Hunk:
+        return Hunk(replaced_span(self.target.span, self._strategy), "".join(self._pieces))
+
     @property
     def changes_nothing(self) -> bool:
         """Whether the written text equals the passage."""
@@ -132,9 +139,10 @@ class EditStream:
         """Send subscribers the whole artifact."""
         await self._store.resend(self._ref)
 
-    def _completed_event(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
+    def _completed_event(self, target: EditTarget, written: str, updated: str, moved: int = 0) -> EditCompleted:
+        """`moved`: by how much the changes before it move its place in the new text."""
         selection = target.selection
-        begin = selection.end if self._strategy == "insert_after" else selection.start
+        begin = (selection.end if self._strategy == "insert_after" else selection.start) + moved
         place = Selection(begin, begin + length(written, target.unit), target.unit)
         return EditCompleted(self._id, target.artifact_id, selection, updated, place, self._strategy, target.version)
 
@@ -149,3 +157,42 @@ class EditStream:
         if span is None:
             raise PassageLost(target.artifact_id, target.version, current)
         return replace(target, version=current, text=text, span=span)
+
+
+async def complete_together(streams: Sequence[EditStream]) -> AppliedChange:
+    """Make the changes of several edits of one artifact, in the order of its text: one new version (rule 4).
+
+    Raises:
+        PassageLost: as `EditStream.complete`, or a passage now reaches into another.
+        StoreError: the change was rejected. The edits are still open: `abort` them.
+    """
+    if len(streams) == 1:
+        return await streams[0].complete()
+    while True:
+        target = streams[0].target
+        hunks = [stream._hunk() for stream in streams]
+        text, moved, completed = target.text, 0, []
+        for stream, hunk in zip(streams, hunks, strict=True):
+            updated = updated_content(stream.target.quote, hunk.text, stream._strategy)
+            completed.append(stream._completed_event(stream.target, hunk.text, updated, moved))
+            unit = stream.target.unit
+            moved += length(hunk.text, unit) - length(hunk.span.extract(target.text), unit)
+        for hunk in reversed(hunks):
+            text = splice(text, hunk.span, hunk.text)
+        change = EditText(*difference(target.text, text), target.version, passage=False)
+        try:
+            return await streams[0]._store.complete_edits(streams[0]._ref, change, hunks, completed)
+        except VersionConflict:
+            await _find_all_again(streams)
+
+
+async def _find_all_again(streams: Sequence[EditStream]) -> None:
+    """Their places in the current version, which is the same for all."""
+    versions: set[int] = set()
+    while len(versions) != 1:
+        for stream in streams:
+            stream.target = await stream._find_again()
+        versions = {stream.target.version for stream in streams}
+    for before, after in pairwise(streams):
+        if after.target.span.start < before.target.span.end:
+            raise PassageLost(after.target.artifact_id, after.target.version, after.target.version)

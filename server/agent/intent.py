@@ -33,10 +33,17 @@ from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.store.text.wording import choice, format_value
 
+MAX_SELECTIONS = 50
+"""Of one edit."""
+
 
 @dataclass(frozen=True, slots=True)
 class SelectionEdit:
-    """The model rewrites a selection, or suggests how."""
+    """The model rewrites a selection, or suggests how.
+
+    Attributes:
+        further: other selections that are rewritten with it, as one version.
+    """
 
     artifact_id: str
     selection: SelectionRequest
@@ -44,6 +51,12 @@ class SelectionEdit:
     instruction: str
     base_version: int | None
     mode: EditMode = "apply"
+    further: tuple[SelectionRequest, ...] = ()
+
+    @property
+    def selections(self) -> tuple[SelectionRequest, ...]:
+        """All of them, as they were sent."""
+        return self.selection, *self.further
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +154,22 @@ class _FocusForm(ArtifactOperationForm):
 
 class _EditForm(ArtifactOperationForm):
     op: Literal["edit"]
-    selection: SelectionForm
+    selection: SelectionForm | None = None
+    selections: Annotated[list[SelectionForm], Field(min_length=1, max_length=MAX_SELECTIONS)] | None = None
     strategy: Strategy = "replace"
     mode: EditMode = "apply"
 
     def intent(self, parts: Parts) -> SelectionEdit:
-        selection, instruction = self.selection.to_request(), require_text(parts)
-        return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version, self.mode)
+        if self.selection and self.selections:
+            raise InvalidOperation("selections", "is for several passages: leave it out, or leave out selection")
+        if self.selections:
+            first, *further = (each.to_request(f"selections.{at}") for at, each in enumerate(self.selections))
+        elif self.selection:
+            first, further = self.selection.to_request(), []
+        else:
+            raise InvalidOperation("selection", "is missing: an edit has a selection, or several selections")
+        fields = self.strategy, require_text(parts), self.base_version, self.mode
+        return SelectionEdit(self.artifact_id, first, *fields, tuple(further))
 
 
 class _StepForm(ArtifactOperationForm):

@@ -68,6 +68,7 @@ class ToolResult:
 
 SCRIPT_PREFIX: Final = "script:"
 """The beginning of the name of every script, and of no other model's."""
+REHEARSAL_NAME: Final = "rehearsal"
 
 NOT_ASKED: Final = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 UNANSWERED: Final = "No result: the task ended before this call was answered."
@@ -127,8 +128,13 @@ class EditPrompt:
     @property
     def tag_number(self) -> int:
         """The number of the tags around the texts: the first that follows no hyphen in any of them."""
-        taken = {number for text in self._texts for number in _NUMBERED.findall(text)}
+        taken = self.taken_numbers
         return next(number for number in count(1) if str(number) not in taken)
+
+    @property
+    def taken_numbers(self) -> frozenset[str]:
+        """The numbers that follow a hyphen in one of the texts."""
+        return frozenset(number for text in self._texts for number in _NUMBERED.findall(text))
 
     @property
     def deletion_mark(self) -> str:
@@ -153,6 +159,11 @@ class ModelRequest:
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     edit: EditPrompt | None = None
+
+
+def is_ready_made(name: str) -> bool:
+    """Whether the model of this name plays what is written down, so that it answers one passage at a time."""
+    return name == REHEARSAL_NAME or name.startswith(SCRIPT_PREFIX)
 
 
 def map_content(request: ModelRequest, change: Callable[[ModelContent], ModelContent | None]) -> ModelRequest:

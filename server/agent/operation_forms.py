@@ -39,7 +39,7 @@ class SelectionRequest:
     """A selection as the sender gave it: offsets, lines, or both, and the selected `text`.
 
     Attributes:
-        fields: the sender's names of the offsets.
+        fields: the sender's names of the offsets; `name` is that of the whole selection.
     """
 
     start: int | None = None
@@ -49,6 +49,7 @@ class SelectionRequest:
     line_start: int | None = None
     line_end: int | None = None
     fields: tuple[str, str] = ("selection.start", "selection.end")
+    name: str = "selection"
 
 
 class OperationForm(BaseModel):
@@ -80,9 +81,10 @@ class SelectionForm(OperationForm):
             raise ValueError("needs lineStart where it has lineEnd")
         return self
 
-    def to_request(self) -> SelectionRequest:
+    def to_request(self, name: str = "selection") -> SelectionRequest:
         last_line = self.line_start if self.line_end is None else self.line_end
-        return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
+        fields = f"{name}.start", f"{name}.end"
+        return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line, fields, name)
 
 
 class ArtifactOperationForm(OperationForm):

@@ -66,11 +66,15 @@ class SuggestingStore(EventedArtifactStore):
             event = replace(event, mode="suggest")
         await super().report_edit(event)
 
-    async def complete_edit(self, ref: Ref, change: EditText, completed: EditCompleted) -> AppliedChange:
+    async def complete_edits(
+        self, ref: Ref, change: EditText, hunks: Sequence[Hunk], completed: Sequence[EditCompleted]
+    ) -> AppliedChange:
         artifact = await self.get(ref)
-        made = await self._review.suggest(ref.artifact_id, change.base, [Hunk(change.span, change.text)])
-        of = completed.edit_id, completed.artifact_id, completed.selection
-        await self.report_edit(EditSuggested(*of, made[0].annotation_id))
+        made = await self._review.suggest(ref.artifact_id, change.base, hunks)
+        for each, suggestion in zip(completed, made, strict=True):
+            await self.report_edit(
+                EditSuggested(each.edit_id, each.artifact_id, each.selection, suggestion.annotation_id)
+            )
         return _to_unchanged(ref, artifact, made)
 
     async def resend(self, ref: Ref) -> None:

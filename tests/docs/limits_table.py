@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from a2a_canvas.server.accounts.sharing import MAX_FROM_ONE, MAX_OF_USER, MAX_SHARES
+from a2a_canvas.server.agent.intent import MAX_SELECTIONS
 from a2a_canvas.server.protocols.a2a_v1.operations.list_tasks import MAX_LIST_TASKS_PAGE_SIZE
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import MAX_SECRET
 from a2a_canvas.server.protocols.agui.input import MAX_MESSAGES
@@ -148,6 +149,9 @@ VALUES = (
            "canvas:v1 merge", "canvas:v1 format", "canvas:v1 link", "canvas:v1 selection"),
           "a name that the extension defines; true or false; an object", _INVALID,
           "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
+    Limit(("canvas:v1 selections",), f"1 to {MAX_SELECTIONS} objects that do not overlap", _INVALID,
+          "server/agent/edit/test_rewrite_passages.py"
+          "::test_what_are_no_selections_is_refused_by_the_name_of_its_field"),
     Limit(("canvas:v1 name",), f"{MAX_ID} characters", _INVALID, "server/agent/test_intent.py"
           "::test_a_name_for_a_new_artifact_is_neither_empty_nor_longer_than_an_id"),
     Limit(("canvas:v1 window",), f"{MAX_WINDOW} characters", _INVALID, f"{_PROTOCOLS}/artifacts/test_presence_forms.py"

@@ -154,6 +154,35 @@ def test_an_edit_that_a_restart_cut_off_runs_again(tmp_path) -> None:
     assert runs[2:] == [(True, False), (True, False)]
 
 
+def write_and_edit(settings: Settings, instruction: str, loop: AgentFunction | None) -> tuple[dict[str, Any], str]:
+    """Tides are written and both of the words `is` are edited in one edit; its task, and what is written then."""
+    selections = [{"start": 9, "end": 11}, {"lineStart": 2}]
+    message = operation("tides", instruction, "edit", selections=selections, baseVersion=1)
+    put = operation("tides", "put", "put", text="The tide is high.\nThen it is low.\n", name="tides.md")
+    with TestClient(create_app(settings, loop=loop), base_url=URL) as client:
+        call(client, "SendMessage", {"message": put})
+        task = call(client, "SendMessage", {"message": message})["result"]["task"]
+        written = client.get("/artifacts/tides/tides").json()
+        assert [each["number"] for each in client.get("/artifacts/tides/tides/versions").json()["versions"]] == [1, 2]
+        call(client, "SendMessage", {"message": operation("tides", "undo", "undo")})
+        assert client.get("/artifacts/tides/tides").json()["version"] == 1
+    return task, written["parts"][0]["text"]
+
+
+def test_several_passages_are_answered_one_by_one_and_are_one_version_and_one_undo() -> None:
+    settings = Settings(database="memory", page=False, public_url=URL, shared_token=None)
+    task, written = write_and_edit(settings, "louder", reef())
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert written == "The tide IS high.\nTHEN IT IS LOW.\n"
+
+
+def test_the_rehearsal_model_answers_several_passages_too() -> None:
+    settings = Settings(model="rehearsal", database="memory", page=False, public_url=URL, shared_token=None)
+    task, written = write_and_edit(settings, "make it upper case", None)
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED", task
+    assert written == "The tide IS high.\nTHEN IT IS LOW.\n"
+
+
 # ------------------------------------------------------------------------- nothing answers edits
 
 

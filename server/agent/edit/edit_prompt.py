@@ -156,7 +156,7 @@ def _instructions(prompt: EditPrompt) -> tuple[str, ...]:
     return (
         f"The document's name is {to_json(prompt.name)}{language}.",
         *((f"The selection is {prompt.place}.",) if prompt.place else ()),
-        *_placement(prompt),
+        *explain_placement(prompt),
         "What stands before and after is context only: do not include it, and do not regenerate the whole document.",
         "Change only what the request asks for; keep the indentation and the style.",
         "Return the text alone, without a code fence around it and without a comment on it.",
@@ -164,7 +164,8 @@ def _instructions(prompt: EditPrompt) -> tuple[str, ...]:
     )
 
 
-def _placement(prompt: EditPrompt) -> tuple[str, ...]:
+def explain_placement(prompt: EditPrompt) -> tuple[str, ...]:
+    """What becomes of the reply, and how to delete the selection."""
     line_breaks = (
         "It stands on lines of its own: line breaks that are missing between it and the lines around it are added."
         if on_own_lines(prompt)

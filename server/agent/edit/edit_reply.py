@@ -4,7 +4,7 @@ A reply passes the stages of this table in order; each removes something that is
 
 | stage | removes | unless |
 |---|---|---|
-| `_without_thinking` | `<think>…</think>` at the beginning, blanks after it (rule 1) | the selection begins so |
+| `without_thinking` | `<think>…</think>` at the beginning, blanks after it (rule 1) | the selection begins so |
 | `_EchoedTags` | echoed tags of the prompt and the context in them (rules 2 to 4) | - |
 | `_with_line_ends` | line breaks other than those of the artifact (rule 5) | - |
 | `without_talk` | "Here is the revised version:" (`reply_talk.py`) | it may be text |
@@ -79,7 +79,7 @@ class EditReply:
     def __init__(self, prompt: EditPrompt, *, inside_fence: bool) -> None:
         self._found = ReplyFindings()
         self._stages = (
-            _without_thinking(prompt, self._found),
+            without_thinking(prompt, self._found),
             _EchoedTags(prompt, self._found).stage(),
             _with_line_ends(prompt),
             without_talk(TalkRules(prompt), self._found),
@@ -135,7 +135,8 @@ _BLANKS: Final = " \t\r\n"
 _REST_OF_LINE: Final = re.compile(rf"[ \t]*(?:\r?\n{BLANK_LINES})?")
 
 
-def _without_thinking(prompt: EditPrompt, found: ReplyFindings) -> Stage:
+def without_thinking(prompt: EditPrompt, found: ReplyFindings) -> Stage:
+    """Rule 1."""
     held, opening = "", None
     while opening is None:
         begun = held.lstrip(_BLANKS).lower()

@@ -5,12 +5,15 @@ Rule 1: offsets and lines are those of `baseVersion`, or of the current version 
 Rule 2: an error that the sender could have avoided is `InvalidOperation`: a range outside the text, lines contradicting
         the offsets, a quote that differs from the current version's text at the range.
 Rule 3: a selection invalidated by a concurrent change is tracked to the current version, or is `PassageLost`.
+Rule 4: several selections of one edit do not overlap. One that is empty does not touch another, because two texts at
+        one place have no order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from a2a_canvas.server.agent.operation_forms import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
@@ -71,7 +74,7 @@ def selected_range(selection: SelectionRequest, edit_base: EditBase) -> tuple[Sp
     version = edit_base.version
     if quote != there and edit_base.base_version == version:
         shown = there if len(there) <= MAX_SHOWN else f"{there[:MAX_SHOWN]}…"
-        raise InvalidOperation("selection.text", f"does not match: version {version} says {shown!r} there")
+        raise InvalidOperation(f"{selection.name}.text", f"does not match: version {version} says {shown!r} there")
     return span, quote
 
 
@@ -109,7 +112,7 @@ def _lines(selection: SelectionRequest, text: str) -> Span | None:
         if not least <= line <= line_count(text):
             lines = numbers(line_count(text), least)
             reason = f"is {line} and must be {lines}, the last line of the text"
-            raise InvalidOperation(f"selection.{name}", reason)
+            raise InvalidOperation(f"{selection.name}.{name}", reason)
     return lines_span(text, selection.line_start, selection.line_end)
 
 
@@ -117,6 +120,24 @@ def _check_lines(selection: SelectionRequest, span: Span, text: str) -> None:
     first, last = lines_of(text, span)
     after_line_end = span.end > span.start and text[span.end - 1] == "\n"
     if selection.line_start != first:
-        raise InvalidOperation("selection.lineStart", f"must be {first}, the line in which the selection starts")
+        raise InvalidOperation(
+            f"{selection.name}.lineStart", f"must be {first}, the line in which the selection starts"
+        )
     if selection.line_end != last and not (after_line_end and selection.line_end == last + 1):
-        raise InvalidOperation("selection.lineEnd", f"must be {last}, the line in which the selection ends")
+        raise InvalidOperation(f"{selection.name}.lineEnd", f"must be {last}, the line in which the selection ends")
+
+
+def check_apart(selections: Sequence[SelectionRequest], targets: Sequence[EditTarget]) -> None:
+    """Check several selections and where they are.
+
+    Raises:
+        InvalidOperation: rule 4; it names the later selection.
+    """
+    order = sorted(range(len(targets)), key=lambda at: (targets[at].span.start, targets[at].span.end))
+    for before, after in pairwise(order):
+        first, second = targets[before].span, targets[after].span
+        is_empty = Span(first.start, first.start) == first or Span(second.start, second.start) == second
+        if second.start < first.end or (is_empty and second.start == first.end):
+            later, other = max(before, after), min(before, after)
+            field = selections[later].fields[0] if selections[later].start is not None else selections[later].name
+            raise InvalidOperation(field, f"is in a passage that overlaps or touches {selections[other].name}")

@@ -88,9 +88,9 @@ async def rewrite(
         StoreError: the change was refused; the edit has been aborted.
         asyncio.CancelledError: the edit has been aborted.
     """
-    prompt = _prompt(edit, artifact, target)
+    prompt = prompt_of(edit, artifact, target, by_lines=edit.selection.line_start is not None)
     request = edit_request(prompt, message_id, context.instructions)
-    fenced = is_markdown(prompt.language) and inside_fence(target.text[: target.span.start])
+    fenced = is_in_fence(prompt, target)
     progress = progress.next_round()
     had_empty_reply = False
     attempts_left = MAX_ATTEMPTS - 1
@@ -104,7 +104,7 @@ async def rewrite(
             if ending := ending_from_stop_reason(answer.stop_reason):
                 await shield(stream.abort())
                 return ending
-            _check(reply, once_more=not had_empty_reply)
+            check_reply(reply, once_more=not had_empty_reply)
             if stream.changes_nothing:
                 await shield(stream.abort())
                 return _unchanged_ending(stream.target, prompt.name, reply.remarks)
@@ -141,7 +141,13 @@ async def _pause(seconds: float, context: EditContext, stream: EditStream) -> No
         raise
 
 
-def _prompt(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> EditPrompt:
+def is_in_fence(prompt: EditPrompt, target: EditTarget) -> bool:
+    """Whether the passage is in a fenced block of Markdown."""
+    return is_markdown(prompt.language) and inside_fence(target.text[: target.span.start])
+
+
+def prompt_of(edit: SelectionEdit, artifact: Artifact, target: EditTarget, *, by_lines: bool) -> EditPrompt:
+    """The prompt for one passage of the edit; `by_lines`: its sender named its lines."""
     text = text_of(artifact.parts)
     assert text  # a passage of it has been selected
     return edit_prompt(
@@ -151,7 +157,7 @@ def _prompt(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> Edit
         language=language_of(artifact.name, text.media_type, text.metadata),
         instruction=edit.instruction,
         strategy=edit.strategy,
-        selected_by_lines=edit.selection.line_start is not None,
+        selected_by_lines=by_lines,
     )
 
 
@@ -166,7 +172,8 @@ async def _write(request: ModelRequest, answer: _EditAnswer, reply: EditReply, s
     await stream.feed(reply.finish())
 
 
-def _check(reply: EditReply, *, once_more: bool) -> None:
+def check_reply(reply: EditReply, *, once_more: bool) -> None:
+    """Raises `ModelError` for a reply that is not the passage (rules 3 and 4)."""
     if not reply.alone:
         raise ModelError(NOT_ONLY_THE_PASSAGE, retryable=True)
     if reply.empty:

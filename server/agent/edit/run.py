@@ -31,9 +31,10 @@ from a2a_canvas.server.agent.annotation_operations import (
 )
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.annotate import add_annotations, check_annotation_operation, run_annotation_operation
-from a2a_canvas.server.agent.edit.locate import EditBase, locate
+from a2a_canvas.server.agent.edit.locate import EditBase, check_apart, locate
 from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, put, version_of
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
+from a2a_canvas.server.agent.edit.rewrite_passages import rewrite_passages
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
 from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, Upload, VersionStep
@@ -76,6 +77,7 @@ class OperationRequest:
         progress: block indices and rounds so far; an edit that runs again continues from them.
         owner: the sender owns the context.
         suggests: what the model writes becomes suggestions, whatever the operation says.
+        separately: several passages of an edit are written by one call each.
     """
 
     operation: Operation
@@ -85,6 +87,7 @@ class OperationRequest:
     progress: Progress = field(default_factory=Progress)
     owner: bool = False
     suggests: bool = False
+    separately: bool = False
 
     @property
     def suggests_edit(self) -> bool:
@@ -117,7 +120,7 @@ async def check_operation(
         isinstance(operation, SelectionEdit) and (_suggests(operation) or not artifact.open)
     ):
         with suppress(PassageLost, VersionPruned):  # the task will be rejected
-            await _target(operation, artifact, ref, store)
+            await _targets(operation, artifact, ref, store)
 
 
 def _check_versions(operation: Operation, count: int) -> None:
@@ -252,25 +255,30 @@ class _OperationRun:
         target = None
         if isinstance(operation, Annotate):
             artifact = await self.store.get(self.request.ref)
-            target = await _target(operation, artifact, self.request.ref, self.store)
+            (target,) = await _targets(operation, artifact, self.request.ref, self.store)
         review = self.make_review("user", self.store, self.context.emit)
         return await run_annotation_operation(operation, review, target, owner=self.request.owner)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
         verb = "Suggesting a change to" if self.request.suggests_edit else "Editing"
         artifact = await self.store.at_version(self.request.ref)
-        target = await _target(edit, artifact, self.request.ref, self.store)
+        targets = await _targets(edit, artifact, self.request.ref, self.store)
         label = AgentMessage(self.new_id(), f"{verb} {artifact.title}…", label=True, of_tool=True)
         await self.context.emit(StatusChanged(State.WORKING, label))
-        return await rewrite(edit, artifact, target, self.request.message_id, self.context, self.request.progress)
+        asked = self.request.message_id, self.context, self.request.progress
+        if len(targets) == 1:
+            return await rewrite(edit, artifact, targets[0], *asked)
+        return await rewrite_passages(edit, artifact, targets, *asked, separately=self.request.separately)
 
 
 def _suggests(operation: Operation) -> bool:
     return isinstance(operation, SelectionEdit) and operation.mode == "suggest"
 
 
-async def _target(edit: SelectionEdit | Annotate, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:
-    """Where the selection is in the current version (rule 5)."""
+async def _targets(
+    edit: SelectionEdit | Annotate, artifact: Artifact, ref: Ref, store: ArtifactStore
+) -> tuple[EditTarget, ...]:
+    """Where the selections are in the current version (rule 5)."""
     if text_of(artifact.parts) is None:
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
     base = edit.base_version
@@ -278,7 +286,10 @@ async def _target(edit: SelectionEdit | Annotate, artifact: Artifact, ref: Ref, 
     versions = await store.versions(ref)
     text = versions[artifact.version - 1].content.text if artifact.open else artifact.text
     edit_base = EditBase(artifact.artifact_id, artifact.version, text, base, seen.content.text, versions)
-    return await locate(edit.selection, edit_base)
+    selections = edit.selections if isinstance(edit, SelectionEdit) else (edit.selection,)
+    targets = tuple([await locate(each, edit_base) for each in selections])
+    check_apart(selections, targets)
+    return targets
 
 
 def _put_ending(operation: Put | Upload, done: AppliedChange | NoChange) -> Ending:

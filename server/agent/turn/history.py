@@ -155,7 +155,9 @@ def note_of(intent: Intent) -> str:
         case Converse():
             return _focus(intent.focus) if intent.focus else ""
         case SelectionEdit():
-            return f"[Of a passage selected in artifact {to_json(intent.artifact_id)}{_where(intent.selection)}]"
+            what = "a passage" if not intent.further else "passages"
+            where = ";".join(map(_where, intent.selections))
+            return f"[Of {what} selected in artifact {to_json(intent.artifact_id)}{where}]"
         case VersionStep():
             return f"[The user's own step in artifact {to_json(intent.artifact_id)}: {_step(intent)}]"
         case Put():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
 from a2a_canvas.server.tasks.presence.roster import CursorPlace
-from a2a_canvas.store.edit_events import EditAborted, EditCompleted, EditStarted
+from a2a_canvas.store.edit_events import EditAborted, EditCompleted, EditStarted, EditSuggested
 from a2a_canvas.store.models import Parts, TextPart
 from a2a_canvas.store.text.spans import length
 
@@ -30,7 +30,7 @@ class AgentPlaces:
             case EditStarted():
                 at = event.selection
                 self._open[f"edit {event.edit_id}"] = CursorPlace(event.artifact_id, event.version, at.start, at.end)
-            case EditCompleted() | EditAborted():
+            case EditCompleted() | EditSuggested() | EditAborted():
                 self._open.pop(f"edit {event.edit_id}", None)
             case ArtifactChanged():
                 self._take_change(event)

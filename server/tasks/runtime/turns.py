@@ -46,7 +46,7 @@ from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest, abandon_run, run_function
 from a2a_canvas.server.agent.loops.run_record import run_record
-from a2a_canvas.server.agent.model import LLM, NO_MODEL
+from a2a_canvas.server.agent.model import LLM, NO_MODEL, is_ready_made
 from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
 from a2a_canvas.server.agent.turn.function_calls import abandon, find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input
@@ -451,7 +451,8 @@ class Turns:
         owner = handle.sender == record.owner
         request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress, owner)
         if needs_model(operation):
-            request = replace(request, suggests=await self._suggests(record))
+            one_by_one = bool(self.agent and self.agent.editor) or is_ready_made(self.llm.name)
+            request = replace(request, suggests=await self._suggests(record), separately=one_by_one)
         await run_operation(
             request,
             llm=await self._editor(record, handle, emit),

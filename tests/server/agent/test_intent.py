@@ -180,7 +180,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("field", ["base_version", "baseversion", "selections", "colour"])
+@pytest.mark.parametrize("field", ["base_version", "baseversion", "selectoins", "colour"])
 def test_an_unknown_field_is_refused_by_its_name(form, field) -> None:
     said = str(refused(ours={**FORMS[form], field: 1}))
     assert said.startswith(f"{field} is no field of this operation, which has artifactId, baseVersion")

@@ -160,12 +160,12 @@ def check_edits(events: list[TurnEvent], max_calls: int = 3) -> None:
                 written = "".join(open_edits.pop(event.edit_id))
                 assert written in event.updated_content
                 assert event.strategy != "replace" or written == event.updated_content
-                changed = events[n + 1]
+                changed = next(each for each in events[n:] if not isinstance(each, EditCompleted))
                 assert isinstance(changed, ArtifactChanged)
                 assert not changed.append
             case EditSuggested():
-                (made,) = events[n - 1].changed
-                assert made.annotation_id == event.annotation_id
+                told = next(each for each in reversed(events[:n]) if not isinstance(each, EditSuggested))
+                (made,) = (each for each in told.changed if each.annotation_id == event.annotation_id)
                 assert made.replacement == "".join(open_edits.pop(event.edit_id))
             case EditAborted():
                 del open_edits[event.edit_id]

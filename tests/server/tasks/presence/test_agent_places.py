@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.tasks.presence.agent_places import AgentPlaces
 from a2a_canvas.server.tasks.presence.roster import CursorPlace
-from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested, Selection
 from a2a_canvas.store.models import Author, DataPart, text_part
 
 AT = Selection(3, 8)
@@ -33,9 +33,10 @@ def test_a_document_that_is_written_has_the_agent_at_its_end_in_utf16() -> None:
     assert places.place is None
 
 
-def test_an_edit_is_at_its_selection_until_it_ends_in_either_way() -> None:
+def test_an_edit_is_at_its_selection_until_it_ends_in_any_way() -> None:
     places = AgentPlaces()
-    for end in (EditCompleted("e", "doc", AT, "x", AT, "replace", 4), EditAborted("e", "doc", AT)):
+    done = EditCompleted("e", "doc", AT, "x", AT, "replace", 4)
+    for end in (done, EditSuggested("e", "doc", AT, "annotation"), EditAborted("e", "doc", AT)):
         places.take(began("e"))
         assert not places.take(EditChunk("e", "doc", AT, "x"))
         assert places.place == CursorPlace("doc", 4, 3, 8)
