@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * What the page says, by the module that says it; `say` fills in what is in braces. Lists are where they are used: keys.js, words.js,
+ * What the page says, by the module that says it; `say` fills in what is in braces. Lists are where they are used: keys_dialog.js, words.js,
  * errors.js, chat/start.js, developer/events.js, document/files/kinds.js, passage/actions.js, versions/history.js.
  */
 
