@@ -24,6 +24,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
  * @property {string} said  a sentence for the user
  * @property {number|undefined} version  that is current now
  * @property {{start: number, end: number}[]} conflicts  the places of its base at which a put could not be merged
+ * @property {Json} details  what else the server says of it: the metadata of canvas:v1
  * @property {boolean} busy  the artifact is being written
  * @property {boolean} declined  the agent did not want to, and nothing is wrong
  * @property {boolean} answered  by the server: otherwise it is not known whether it was done
@@ -202,13 +203,14 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
         said: textOf(outcome?.message),
         version: outcome?.versions[artifactId] ?? refused?.artifactVersion,
         conflicts: refused?.conflicts ?? [],
+        details: refused ?? {},
         busy: refused?.busy === true,
         declined: outcome?.state === "TASK_STATE_REJECTED" && !refused,
         answered: outcome !== null,
       };
     } catch (error) {
       const answered = error instanceof RequestFailed && error.code !== 0 && error.code < 500;
-      return { ok: false, said: sentence(error), version: undefined, conflicts: [], busy: false, declined: false, answered };
+      return { ok: false, said: sentence(error), version: undefined, conflicts: [], details: {}, busy: false, declined: false, answered };
     }
   }
 

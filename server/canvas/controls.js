@@ -27,7 +27,7 @@ export function iconButton(sign, label, onclick, { size = 16, class: look = "", 
   return h("button", { class: `icon-button ${look}`, type: "button", "aria-label": label, title: label, onclick, ...props }, icon(sign, size));
 }
 
-/** `panel` is the id of what the tab shows. @typedef {{id: string, name: string, panel: string, sign?: string, busy?: boolean, note?: string}} Tab */
+/** `panel` is the id of what the tab shows. @typedef {{id: string, name: string, panel: string, sign?: string, busy?: boolean, note?: string, count?: string}} Tab */
 
 /**
  * A list of tabs: arrows, Home and End move between them.
@@ -57,9 +57,9 @@ export function createTabs({ label, look, choose }) {
   }
 
   /** @param {Tab} tab */
-  function tabElement({ id, name, panel, sign, busy, note }) {
+  function tabElement({ id, name, panel, sign, busy, note, count }) {
     const selected = id === chosen;
-    return button([sign && icon(sign), busy && h("span", { class: "dot dot-working", "aria-hidden": "true" }), h("bdi", { class: "truncate" }, name), note && h("span", { class: "visually-hidden" }, ` ${note}`)], () => choose(id), {
+    return button([sign && icon(sign), busy && h("span", { class: "dot dot-working", "aria-hidden": "true" }), h("bdi", { class: "truncate" }, name), count && h("span", { class: "badge badge-unread", "aria-hidden": "true" }, count), note && h("span", { class: "visually-hidden" }, ` ${note}`)], () => choose(id), {
       class: look,
       role: "tab",
       "aria-selected": String(selected),

@@ -60,10 +60,12 @@ function isOutside({ clientX, clientY }, element) {
   return clientX < left || clientX > right || clientY < top || clientY > bottom;
 }
 
+/** @typedef {{text: string, sign?: string, danger?: boolean, run: () => void}} MenuItem */
+
 /**
  * Opens a menu at a button.
  * @param {HTMLElement} opener
- * @param {{text: string, sign?: string, danger?: boolean, run: () => void}[]} items
+ * @param {MenuItem[]} items
  */
 export function openMenu(opener, items) {
   const menu = h(

@@ -5,7 +5,7 @@
  * What a key means where it was pressed; null for nothing. Pure.
  * @param {{key: string, ctrlKey: boolean, metaKey: boolean, shiftKey: boolean, altKey: boolean}} event
  * @param {"text"|"editor"|"elsewhere"} where  `editor` is the source of the document
- * @returns {"focus"|"stop"|"undo"|"redo"|"save"|"help"|"find"|null}
+ * @returns {"focus"|"stop"|"undo"|"redo"|"save"|"help"|"find"|"next"|"previous"|"accept"|"reject"|null}
  */
 export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
   const modified = ctrlKey || metaKey;
@@ -31,13 +31,28 @@ export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
   if (where !== "elsewhere") {
     return null;
   }
-  return key === "/" ? "focus" : key === "?" ? "help" : null;
+  if (key === "/") {
+    return "focus";
+  }
+  if (key === "?") {
+    return "help";
+  }
+  if (key === "]") {
+    return "next";
+  }
+  if (key === "[") {
+    return "previous";
+  }
+  if (key === "a") {
+    return "accept";
+  }
+  return key === "r" ? "reject" : null;
 }
 
 /**
  * Listens to the keys of the whole page. What another listener has taken (`preventDefault`, `stopPropagation`) is not taken
  * again: the editor undoes what was typed in it before the document goes back a version.
- * @param {{focus: () => void, stop: () => void, undo: () => void, redo: () => void, save: () => void, help: () => void, find: () => void}} actions
+ * @param {Record<"focus"|"stop"|"undo"|"redo"|"save"|"help"|"find"|"next"|"previous"|"accept"|"reject", () => void>} actions
  */
 export function mountKeyboard(actions) {
   document.addEventListener("keydown", (event) => {

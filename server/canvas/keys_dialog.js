@@ -24,6 +24,8 @@ export const KEYS = [
   ["← →", "Move between tabs; to the actions of a conversation in the list and back; resize a column"],
   [`${MOD}+A`, "Select all of the document"],
   ["Home End", "Move to the first or last of them"],
+  ["] [", "Go to the next or the previous suggestion"],
+  ["A R", "Accept or reject the suggestion"],
   ["Space", "Tick or untick a task in the document"],
   ["F2", "Rename the conversation in the list"],
   ["Delete", "Delete the conversation in the list"],

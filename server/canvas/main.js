@@ -94,13 +94,17 @@ const painted = firstPaint();
 const pane = painted.then(() => panePart.get()).then(({ createDocumentPane }) => createDocumentPane(app));
 painted.then(loadMarkdown).then(() => pane).then(() => new Promise(whenIdle)).then(loadAhead).then(() => startWorker?.()).catch(() => {});
 pane.then((shown) => element("document").append(shown.element));
-/** @type {import("./palette/palette.js").Actions & {stop: () => void, find: () => void}} */
+/** @type {import("./palette/palette.js").Actions & Record<"stop"|"find"|"next"|"previous"|"accept"|"reject", () => void>} */
 const actions = {
   focus: () => document.querySelector("textarea")?.focus(),
   stop: () => Object.values(store.state.tasks).forEach(({ state, taskId }) => isRunning(state) && app.cancel(taskId)),
   undo: async () => (await pane).step("undo"),
   redo: async () => (await pane).step("redo"),
   save: async () => void (await pane).save(),
+  next: async () => (await pane).review("next"),
+  previous: async () => (await pane).review("previous"),
+  accept: async () => (await pane).review("accept"),
+  reject: async () => (await pane).review("reject"),
   help: singly(async () => (await keysPart.get()).showKeys()),
   developer: singly(async () => (await developerPart.get()).toggleDeveloper(app)),
   find: singly(async () => (await palettePart.get()).openPalette(app, actions)),

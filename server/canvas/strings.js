@@ -38,6 +38,7 @@ export const TEXT = Object.freeze({
   remove: "Remove {name}", data: "Data", file: "File",
   // chat/chat.js
   dropToAttach: "Drop files to attach them",
+  sharedToComment: "{owner} shared this conversation with you. You can comment and suggest changes.",
   sharedReadOnly: "{owner} shared this conversation with you. You can read it, but not change it.",
   copyTheLink: "Copy the link", copyLinkConversation: "Copy the link to this conversation", conversations: "Conversations",
   looking: "{people} viewing", peopleAreLooking: " people are viewing",
@@ -51,7 +52,7 @@ export const TEXT = Object.freeze({
   fileNotRead: "A file could not be read. Remove it or attach it again.",
   fileTooLarge: "{name} is {size}; the limit is {limit} per file.", waitingForServer: "Waiting for the server",
   conversationOpening: "The conversation is being opened", sendOnceConnected: "You can send once you are connected again",
-  passageOf: "{place} of {name}: “{text}”", sentThen: "{reason}. Your message will then be sent", escStops: "Esc stops",
+  removePassage: "Remove the reference", passageOf: "{place} of {name}: “{text}”", sentThen: "{reason}. Your message will then be sent", escStops: "Esc stops",
   enterSends: "Enter sends, Shift+Enter starts a new line",
   // chat/entries.js
   stopped: "Stopped.", failedWithoutReason: "The task failed without a reason.", placeIn: "{place} of {name}",
@@ -183,6 +184,22 @@ export const TEXT = Object.freeze({
   passageNotSent: "Your changes to the document could not be saved, so the passage was not sent.",
   alreadyUndone: "This change is already undone.",
   changedSince: "The document has changed since, so this was not undone. To undo the latest change, use Undo above the document.",
+  // passage/note.js
+  comment: "Comment", suggest: "Suggest", notes: "Notes on the passage", yourComment: "Comment on the selected passage",
+  writeComment: "Write a comment", yourSuggestion: "Replacement for the selected passage", suggestDeletion: "Suggest deleting it",
+  back: "Back", noteAdded: "Added.",
+  // passage/outcome.js
+  passageRewritten: "The passage was rewritten", keep: "Keep", tryAgain: "Try again", before: "Before", nothingThere: "Nothing was there.",
+  // review/
+  review: "Comments and suggestions", reviewTitle: "Review", openCount: "{count} open", unreadCount: "{count} new", author: "Author", allAuthors: "Everyone",
+  acceptAll: "Accept all", acceptCount: "Accept all {count}", closeReview: "Close comments and suggestions",
+  openThreads: "Open", passageGone: "Without a place: {count}", decided: "Closed: {count}",
+  nothingOpen: "Nothing is open.", noThreads: "Select a passage to comment on it, or to suggest a change.",
+  agent: "Agent", you: "You", suggestionBy: "{writer} suggests", youSuggest: "You suggest", accept: "Accept", reject: "Reject", resolve: "Resolve",
+  accepted: "Accepted by {writer}", rejected: "Rejected by {writer}", resolved: "Resolved by {writer}", replyPlaceholder: "Reply…",
+  deleteComment: "Delete the comment", deleteSuggestion: "Delete the suggestion",
+  deleteThread: "Its replies are deleted, too. This cannot be undone.",
+  passageChanged: "The passage has changed since. Edit it yourself, or reject the suggestion.", suggested: "Suggested",
   // servers.js
   chooseServer: "Choose a server", thisServer: "This server ({host})",
   // state/task.js

@@ -33,11 +33,12 @@
  * @property {string|null} joinedAt  epoch and generation at which the stream repeats what `messages` has already
  *
  * @typedef {object} Operation  `metadata["urn:a2a-canvas:canvas:v1"]` of a message
- * @property {"edit"|"undo"|"redo"|"restore"|"put"} op
+ * @property {"edit"|"undo"|"redo"|"restore"|"put"|"annotate"|"reply"|"resolve"|"accept"|"reject"|"withdraw"|"accept-all"} op
  * @property {string} artifactId
  * @property {number} [baseVersion]
  * @property {SelectionRequest} [selection]
  * @property {string} [strategy]
+ * @property {"suggest"} [mode]
  * @property {number} [version]
  * @property {string} [text]
  * @property {string} [name]
@@ -73,6 +74,41 @@
  * @property {number} baseVersion
  * @property {boolean} complete  it waits only for its version
  * @property {boolean} lost  the text under it has changed, so its place is not known
+ * @property {boolean} suggested  it becomes a suggestion, and no version
+ * @property {string} [annotationId]  that it has become
+ *
+ * @typedef {object} AnnotationView  a comment or a suggestion: what docs/annotations.md has under `canvas`
+ * @property {string} annotationId
+ * @property {number} number
+ * @property {"comment"|"suggestion"} kind
+ * @property {"open"|"accepted"|"rejected"|"resolved"|"stale"} state
+ * @property {"agent"|"user"} author
+ * @property {string} [by]
+ * @property {string} at
+ * @property {string} taskId
+ * @property {{exact: string, prefix: string, suffix: string}} quote
+ * @property {string} [replacement]
+ * @property {{author: "agent"|"user", by?: string, at: string, text: string}[]} thread
+ * @property {{author: "agent"|"user", by?: string, at: string, artifactVersion?: number}} [decision]
+ * @property {{start: number, end: number}|null} place  in the artifact's text as it is now; null if it is not known
+ *
+ * @typedef {object} Note  what is marked in the text for an annotation, or for a passage that was rewritten
+ * @property {string} id
+ * @property {"comment"|"suggestion"|"rewritten"} kind
+ * @property {number} start
+ * @property {number} end
+ * @property {string} text  that a suggestion puts there
+ * @property {boolean} chosen
+ * @property {boolean} [growing]  it is being written
+ *
+ * @typedef {object} RewriteOutcome  a passage that was rewritten, until the user goes on
+ * @property {string} artifactId
+ * @property {number} version  that it made
+ * @property {number} start  of the new text in it
+ * @property {number} end
+ * @property {string} old
+ * @property {string} instruction
+ * @property {string} said
  *
  * @typedef {object} PassageSelection  the passage that the user has selected
  * @property {string} artifactId
@@ -139,6 +175,9 @@
  * @property {Record<string, Outgoing>} outgoing  by message id
  * @property {Record<string, ArtifactView>} artifacts  by id, in the order in which they came
  * @property {Record<string, Edit>} edits  by key
+ * @property {Record<string, import("./state/annotations.js").Annotated>} annotations  by the id of the artifact
+ * @property {string|null} annotationId  the annotation that the user has chosen
+ * @property {RewriteOutcome|null} outcome
  * @property {string|null} artifactId  the artifact that the user has chosen; null for the one that changed last
  * @property {string|null} lastChanged  the artifact that changed last
  * @property {number|null} version  the old version that is shown; null for the current one
@@ -168,6 +207,10 @@
  *   | {type: "discarded", messageId: string}
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "version-read", contextId: string, content: ArtifactView}
+ *   | {type: "annotations-read", contextId: string, artifactId: string, annotations: Json[]|null, news: number}
+ *   | {type: "annotations-changed", contextId: string, event: Json}
+ *   | {type: "annotation-chosen", annotationId: string|null}
+ *   | {type: "rewritten", outcome: RewriteOutcome|null}
  *   | {type: "selected", selection: PassageSelection|null}
  *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"], contextId?: string, of?: Notice["of"]}
  *   | {type: "notice-dismissed", id: number}} Action

@@ -89,7 +89,7 @@ class Studio:
         return page
 
 
-# ------------------------------------------------------------------------------------------------------ the ten states
+# ------------------------------------------------------------------------------------------------------ the states
 
 
 async def empty(studio: Studio) -> Page:
@@ -118,13 +118,35 @@ async def rewriting(studio: Studio) -> Page:
     return page
 
 
+async def review(studio: Studio) -> Page:
+    page = await studio.written()
+    notes = (
+        (PASSAGE, "Suggest", "See tide pools within an hour of low tide; leave when the water turns."),
+        ("Limpets find the way", "Comment", "Is that true of all limpets? It needs a source."),
+    )
+    for passage, action, words in notes:
+        await document(page).get_by_text(passage).click(click_count=3)
+        bar = page.get_by_role("dialog", name="Change the selected passage")
+        await bar.get_by_role("button", name=action).click()
+        await bar.get_by_role("textbox").fill(words)
+        await bar.get_by_role("button", name=action).click()
+        await expect(bar).to_be_hidden()
+    await page.get_by_role("button", name="Comments and suggestions").click()
+    await expect(page.locator(".note-thread")).to_have_count(2)
+    await page.get_by_role("button", name="Hide conversations").click()
+    await page.evaluate("document.activeElement.blur()")
+    await page.keyboard.press("]")
+    await expect(page.locator("ins.note-chosen")).to_be_visible()
+    return page
+
+
 async def compare(studio: Studio) -> Page:
     page = await studio.rewriting()
     await finish(page, studio)
+    await page.get_by_role("button", name="Keep").click()
     await document(page).get_by_role("button", name="Versions", exact=True).click()
     await document(page).get_by_role("button", name="Compare", exact=True).click()
     await expect(page.get_by_role("textbox", name="New version")).to_contain_text("come early")
-    await page.get_by_role("region", name="Notices").get_by_role("button", name="Dismiss").click()
     return page
 
 
@@ -174,6 +196,7 @@ STATES: Final[tuple[Draw, ...]] = (
     writing,
     selection,
     rewriting,
+    review,
     compare,
     conflict,
     question,
@@ -236,7 +259,7 @@ async def film(studio: Studio) -> Film:
     await film_growing(taken, studio, "when the water", step=1)
     await finish(one, studio)
     await taken.take(1400)
-    await one.get_by_role("region", name="Notices").get_by_role("button", name="Dismiss").click()
+    await one.get_by_role("button", name="Keep").click()
     await document(one).get_by_role("button", name="Undo", exact=True).click()
     for page in taken.windows:
         await expect(document(page)).to_contain_text(PASSAGE)
@@ -269,7 +292,7 @@ async def finish(page: Page, studio: Studio) -> None:
     """Let the rewriting end."""
     studio.served.gate.open()
     await expect(document(page)).to_contain_text("when the water turns.")
-    await expect(document(page).get_by_role("button", name="Undo", exact=True)).to_be_enabled()
+    await expect(page.get_by_role("button", name="Keep")).to_be_visible()
     studio.served.gate.close()
 
 

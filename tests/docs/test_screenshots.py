@@ -14,8 +14,8 @@ NAMES = [draw.__name__ for draw in STATES]
 KB = 1024
 
 
-def test_there_are_ten_states_and_one_moving_picture_and_nothing_else() -> None:
-    assert len(NAMES) == 10
+def test_there_are_eleven_states_and_one_moving_picture_and_nothing_else() -> None:
+    assert len(NAMES) == 11
     assert {path.name for path in FOLDER.iterdir()} == {*(f"{name}.png" for name in NAMES), MOVING}
 
 

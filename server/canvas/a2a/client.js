@@ -196,6 +196,12 @@ export function createClient(base, options = {}) {
     /** @param {string} context @param {string} artifact */
     versions: (context, artifact) => json(`/${artifactPath(context, artifact)}/versions`),
 
+    /** The browser keeps the answer, and asks again with its ETag. @param {string} context @param {string} artifact @returns {Promise<Json[]>} */
+    async annotations(context, artifact) {
+      const answer = await artifacts(`/${artifactPath(context, artifact)}/annotations`, { headers: { Accept: "application/ld+json" } });
+      return (await jsonOf(answer)).first.items.map((/** @type {Json} */ each) => each.canvas);
+    },
+
     /** @param {string} context @param {string} artifact @param {number} version */
     version: (context, artifact, version) => json(`/${artifactPath(context, artifact)}/versions/${version}`),
 

@@ -120,6 +120,8 @@ export function followContext(client, dispatch, given, { canvas, onGone, onRenam
       dispatch({ type: "presence", contextId, roster: data });
     } else if (kind === "message") {
       dispatch({ type: "artifact-event", contextId, event: data });
+    } else if (kind === "annotations") {
+      dispatch({ type: "annotations-changed", contextId, event: data });
     }
   }
 
@@ -397,6 +399,6 @@ function outcomeOf(before, event) {
     return { ...before, versions: withEntry(before.versions, artifact.artifactId, version) };
   }
   const { status, metadata } = event.statusUpdate;
-  const extra = metadata?.[TURN]?.event_type || metadata?.[CANVAS]?.edit;
+  const extra = metadata?.[TURN]?.event_type || metadata?.[CANVAS]?.edit || metadata?.[CANVAS]?.annotations;
   return extra ? before : { ...before, state: status.state, message: status.message };
 }

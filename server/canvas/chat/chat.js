@@ -7,7 +7,7 @@ import { fill, h } from "../dom.js";
 import { mountDrop } from "../drop.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
-import { isGuest, mayEdit } from "../state/reducer.js";
+import { isGuest, mayComment, mayEdit } from "../state/reducer.js";
 import { textOf } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
 import { formatCount, plainName, shorten } from "../words.js";
@@ -37,7 +37,7 @@ export function mountChat(section, app) {
     document.body.toggleAttribute("data-read-only", readOnly);
     document.body.toggleAttribute("data-guest", isGuest(state));
     notice.hidden = !readOnly;
-    notice.textContent = say(TEXT.sharedReadOnly, { owner: state.shared?.owner });
+    notice.textContent = say(mayComment(state) ? TEXT.sharedToComment : TEXT.sharedReadOnly, { owner: state.shared?.owner });
     welcome.hidden = examples.element.hidden = !empty;
     thread.hidden = empty;
     if (state.server !== server) {

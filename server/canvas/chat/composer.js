@@ -5,7 +5,7 @@
  * not sent is kept per conversation, as long as the tab is open.
  */
 import { iconButton } from "../controls.js";
-import { fill, h } from "../dom.js";
+import { fill, h, setText } from "../dom.js";
 import { icon } from "../icons.js";
 import { filePart } from "../app.js";
 import { placeOf, rewritesPassages } from "../passage/actions.js";
@@ -25,7 +25,7 @@ const DRAFT = "a2a-canvas.draft.";
  */
 export function createComposer(app) {
   const { store } = app;
-  const rewrite = createRewriting(app);
+  const { rewrite } = createRewriting(app);
   /** @type {File[]} */
   let files = [];
   let contextId = store.state.contextId;
@@ -55,7 +55,8 @@ export function createComposer(app) {
   const hint = h("p", { class: "composer-hint truncate", id: "message-hint" });
   const send = iconButton("send", TEXT.send, null, { type: "submit", class: "composer-send" });
   const stop = iconButton("stop", TEXT.stop, stopTask, { title: TEXT.stopEsc, hidden: true });
-  const place = h("div", { class: "composer-place", hidden: true });
+  const placeText = h("bdi", { class: "truncate" });
+  const place = h("div", { class: "composer-place", hidden: true }, icon("edit", 14), placeText, iconButton("close", TEXT.removePassage, removePassage, { size: 12 }));
   const element = h(
     "form",
     { class: "composer", onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), submit()) },
@@ -105,8 +106,13 @@ export function createComposer(app) {
     place.hidden = !selection;
     if (selection) {
       const { artifactId, text } = selection;
-      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, say(TEXT.passageOf, { place: placeOf(selection), name: plainName(artifacts[artifactId]?.name ?? artifactId), text: shorten(text, 60) })));
+      setText(placeText, say(TEXT.passageOf, { place: placeOf(selection), name: plainName(artifacts[artifactId]?.name ?? artifactId), text: shorten(text, 60) }));
     }
+  }
+
+  function removePassage() {
+    store.dispatch({ type: "selected", selection: null });
+    focus();
   }
 
   function onInput() {

@@ -6,8 +6,10 @@
  * 1. Of what the agent says in one turn only the newest text is shown, and at the end only the reply.
  * 2. There is one status line per running task, and it is the newest.
  * 3. What a person typed into a document is one line per document, however often it was saved.
- * 4. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
+ * 4. Comments and suggestions stand beside the document: no task that is about them is shown.
+ * 5. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
  */
+import { isAboutAnnotations } from "../state/annotations.js";
 import { mergeRecords, recordOf } from "../state/records.js";
 import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
@@ -30,7 +32,7 @@ import { approvalsOf, approves, isButtons } from "./approvals.js";
 
 /** @param {State} state @returns {Entry[]} */
 export function entriesOf(state) {
-  const shown = Object.values(state.tasks).flatMap((task) => (task.operation?.op ? operation(state, task) : turn(state, task)));
+  const shown = Object.values(state.tasks).filter(isConversation).flatMap((task) => (task.operation?.op ? operation(state, task) : turn(state, task)));
   return [...withoutRepeatedPuts(shown), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
 }
 
@@ -144,8 +146,11 @@ function statusOf(state, task) {
 
 /** Whether nothing was asked for since. @param {State} state @param {TaskView} task */
 function isNewest(state, task) {
-  return Object.values(state.tasks).at(-1) === task;
+  return Object.values(state.tasks).findLast(isConversation) === task;
 }
+
+/** @param {TaskView} task */
+const isConversation = ({ operation }) => !isAboutAnnotations(operation?.op);
 
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
 function changedBy(state, task) {

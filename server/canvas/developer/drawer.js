@@ -4,7 +4,7 @@
 import { copyAndTell } from "../clipboard.js";
 import { button, createTabs, iconButton } from "../controls.js";
 import { previewOf } from "../document/files/preview.js";
-import { fill, h } from "../dom.js";
+import { fill, h, loadSheet } from "../dom.js";
 import { createEventList } from "./event_list.js";
 import { KINDS, selectedText } from "./events.js";
 import { TEXT, say } from "../strings.js";
@@ -40,7 +40,7 @@ function createDrawer(app) {
     h("header", { class: "developer-head" }, tabs.element, events.count, close),
     panels,
   );
-  const ready = loadStyles();
+  const ready = loadSheet(new URL("../style/developer.css", import.meta.url));
   document.body.append(element);
   store.subscribe((state, previous) => !element.hidden && draw(state, previous));
 
@@ -86,14 +86,6 @@ function createDrawer(app) {
   }
 
   return { open: show, close: shut, isOpen: () => !element.hidden };
-}
-
-/** The style sheet is loaded with the view. @returns {Promise<void>} */
-function loadStyles() {
-  return new Promise((resolve) => {
-    const href = new URL("../style/developer.css", import.meta.url).href;
-    document.head.append(h("link", { rel: "stylesheet", href, onload: () => resolve(), onerror: () => resolve() }));
-  });
 }
 
 /** @param {ReturnType<typeof createEventList>} events */

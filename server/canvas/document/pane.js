@@ -8,7 +8,9 @@ import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
 import { partOf } from "../loading.js";
 import { createPassageBar } from "../passage/bar.js";
+import { createOutcome } from "../passage/outcome.js";
 import { createPeople } from "../presence/people.js";
+import { createReview } from "../review/review.js";
 import { shownText } from "../state/artifacts.js";
 import { recordOf } from "../state/records.js";
 import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
@@ -43,8 +45,8 @@ const formattedPart = partOf(() => import("./markdown/markdown.js"));
 
 /**
  * @param {App} app
- * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>}}
- *     `step` undoes and redoes in the artifact shown, `save` saves what was typed
+ * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>}}
+ *     `step` undoes and redoes in the artifact shown, `save` saves what was typed, `review` goes through the suggestions
  */
 export function createDocumentPane(app) {
   const { store } = app;
@@ -64,8 +66,8 @@ export function createDocumentPane(app) {
   const line = h("div", { class: "document-line" }, about);
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": TEXT.view });
   const people = createPeople(app);
-  const copyButton = iconButton("copy", TEXT.copy, copy);
-  const printButton = iconButton("print", TEXT.print, printDocument);
+  const copyButton = iconButton("copy", TEXT.copy, copy, { class: "document-copy" });
+  const printButton = iconButton("print", TEXT.print, printDocument, { class: "document-copy" });
   const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), people.element, modes, versions.controls, copyButton, printButton);
   // An editor has only the lines that are seen.
   const paper = h("pre", { class: "document-paper", "aria-hidden": "true" });
@@ -79,17 +81,21 @@ export function createDocumentPane(app) {
   const toEnd = button(TEXT.jumpEnd, jumpToEnd, { class: "button document-to-end", sign: "down", hidden: true });
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, TEXT.noDocumentYet));
-  const bar = createPassageBar(app, {
+  const review = createReview(app, { view: () => keyed.current()?.view ?? null, toView });
+  const places = {
     panel,
-    rectOf: (selection) => keyed.current()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
-    scrollBy: (pixels) => keyed.current()?.view.scroller.scrollBy({ top: pixels }),
+    rectOf: (/** @type {PassageSelection} */ selection) => keyed.current()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
+    scrollBy: (/** @type {number} */ pixels) => keyed.current()?.view.scroller.scrollBy({ top: pixels }),
     deselect: () => keyed.current()?.view.deselect(),
-  });
+  };
+  const bar = createPassageBar(app, { ...places, annotate: (fields, text) => review.operate("annotate", fields, text) });
+  const outcome = createOutcome(app, { panel, rectOf: (range) => keyed.current()?.view.rectOf(toView(range) ?? { start: 0, end: 0 }) ?? null });
   app.flush = () => typing.flush();
   line.append(typing.status);
   panel.addEventListener("focusout", () => typing.flush());
-  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, paper, panel, toEnd, empty, status, bar);
-  head.append(createFiles(app, element));
+  const row = h("div", { class: "document-row" }, panel, review.element);
+  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, paper, row, toEnd, empty, status, bar, outcome);
+  head.append(review.button, createFiles(app, element, [{ text: TEXT.copy, sign: "copy", run: copy }, { text: TEXT.print, sign: "print", run: printDocument }]));
   element.addEventListener("keydown", selectAll);
 
   /** @type {Record<string, Mode>} */
@@ -106,7 +112,7 @@ export function createDocumentPane(app) {
 
   store.subscribe(render);
   render(store.state);
-  return { element, step: versions.step, save: typing.flush };
+  return { element, step: versions.step, save: typing.flush, review: review.step };
 
   function redraw() {
     render(store.state);
@@ -149,12 +155,12 @@ export function createDocumentPane(app) {
   function showFrame(state, artifact) {
     const all = Object.values(state.artifacts);
     tabs.update(
-      all.map((one) => ({ id: one.artifactId, name: plainName(one.name), panel: panel.id, busy: isWritten(state, one) })),
+      all.map((one) => ({ id: one.artifactId, name: plainName(one.name), panel: panel.id, busy: isWritten(state, one), ...unreadOf(one.artifactId) })),
       artifact?.artifactId ?? "",
     );
     tabs.element.hidden = all.length < 2;
     empty.hidden = artifact !== null;
-    head.hidden = panel.hidden = artifact === null;
+    head.hidden = row.hidden = panel.hidden = artifact === null;
     versions.controls.hidden = state.server?.canvas === false;
     const why = artifact && brokenVersions[artifact.artifactId];
     const broken = why && why.version === artifact.version && chosenModes[artifact.artifactId] === "source" ? why.text : "";
@@ -168,6 +174,12 @@ export function createDocumentPane(app) {
       // The conversation says what is being written.
       busy || announce(say(TEXT.documentVersion, { name: plainName(artifact.name), version: artifact.version }));
     }
+  }
+
+  /** @param {string} id */
+  function unreadOf(id) {
+    const count = review.unread(id);
+    return count ? { count: String(count), note: say(TEXT.unreadCount, { count }) } : {};
   }
 
   /** @param {ArtifactView} artifact @param {import("./files/kinds.js").Kind} kind @param {Mode} chosen */
@@ -209,7 +221,7 @@ export function createDocumentPane(app) {
     const onFix = ticks ? (/** @type {string} */ error) => fix(artifactId, error) : undefined;
     const onChange = ticks ? (/** @type {string} */ shown, /** @type {any} */ change) => changeText(artifactId, shown, change) : undefined;
     const onBroken = (/** @type {string} */ why) => showSource(artifactId, why);
-    const view = await createView(mode, { ...options, onTick, onFix, onChange, onBroken, documents }, tellLoading);
+    const view = await createView(mode, { ...options, onTick, onFix, onChange, onBroken, documents, onNote: (id) => review.choose(id) }, tellLoading);
     const follower = createAutoScroll(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
     return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
   }
@@ -245,14 +257,15 @@ export function createDocumentPane(app) {
   function showBody({ view, follower, typed }, state, artifact) {
     if (typed) {
       written = [];
-      typing.show(view, state, artifact);
+      shownOf = artifact.text ?? "";
+      typing.show(view, state, artifact, review.marks(state, artifact));
     } else {
       const { text, ranges, of } = textShown(state, artifact);
       written = ranges;
       shownOf = of;
       view.update(text, artifact);
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
-      view.mark({ selection, writing: ranges });
+      view.mark({ selection, writing: ranges, notes: review.marks(state, artifact) });
     }
     view.showPeople?.(state.version === null ? placed(people.marks(artifact.artifactId), typed) : []);
     follower.textChanged(artifact.open);
@@ -271,6 +284,16 @@ export function createDocumentPane(app) {
   function movedTo(artifactId, range) {
     const version = store.state.artifacts[artifactId]?.version;
     people.moved(range && version !== undefined && store.state.version === null ? { artifactId, version, ...range } : null);
+  }
+
+  /** Where a range of the artifact is in the text that is shown; null if that is not known. @param {import("./views.js").SourceRange} range */
+  function toView({ start, end }) {
+    const { artifactId = "", text = "" } = shownArtifact(store.state) ?? {};
+    if (keyed.current()?.typed === artifactId) {
+      return typing.toShown(artifactId, { start, end });
+    }
+    const range = shownOf === text ? { start, end } : mapRange({ start, end }, changesOf(text ?? "", shownOf));
+    return range && toShown(range, written);
   }
 
   function showToEnd() {

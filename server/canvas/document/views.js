@@ -12,6 +12,7 @@ import { diagramPicture, openDiagramMenu, showDiagrams } from "./diagrams/diagra
 import { allDrawn, drawDiagram } from "./diagrams/drawing.js";
 import { createHighlighter } from "./highlight.js";
 import { drawFormulas, formulasLoaded } from "./markdown/formulas.js";
+import { createNotes } from "./notes.js";
 import { createLinks } from "./markdown/links.js";
 import { completePart } from "./markdown/partial.js";
 import { SOURCE } from "./markdown/visible_text.js";
@@ -34,7 +35,9 @@ import { createSettling } from "./editor/settling.js";
  * @property {HTMLElement} element
  * @property {HTMLElement} scroller
  * @property {(text: string, artifact: ArtifactView) => void} update
- * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[]}) => void} mark
+ * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[], notes?: Note[]}) => void} mark
+ * @property {(range: SourceRange) => number|null} heightOf  where the beginning of a passage is on the screen, seen or not
+ * @property {(range: SourceRange) => void} reveal  scrolls to a passage that is not seen
  * @property {(marks: import("../presence/roster.js").PersonMark[]) => void} [showPeople]  shows where others are
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {() => void} deselect
@@ -60,6 +63,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {(shown: string, change: {start: number, end: number, text: string}) => Promise<void>} [onChange]  the user has changed
  *     a place of the text that is shown
  * @property {(error: string) => void} [onFix]  the user wants an error of a program to be fixed
+ * @property {(id: string) => void} [onNote]  the mark of a comment or a suggestion is pressed
  * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
  */
 
@@ -95,11 +99,11 @@ export function createView(mode, options, tell) {
 }
 
 /** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
-async function readView({ artifact, text, onSelect, onTick, documents = { all: () => ({}), open() {} } }, tell) {
+async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, documents = { all: () => ({}), open() {} } }, tell) {
   const [{ createMarkdownView }, { passageOf, visibleRanges }] = await markdownPart.get(tell);
   const selectionMark = createHighlighter("document-passage");
   const writingMark = createHighlighter("document-writing");
-  /** @type {{selection: SourceRange|null, writing: SourceRange[]}} */
+  /** @type {{selection: SourceRange|null, writing: SourceRange[], notes?: Note[]}} */
   let marks = { selection: null, writing: [] };
   const links = createLinks(documents, () => (markdown.renderAll(), markdown.element));
   const refresh = () => markdown.refresh();
@@ -110,12 +114,18 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
     showDiagrams(made, old, refresh);
   };
   const markdown = createMarkdownView({ onRender: remark, dress });
+  const notes = createNotes(markdown, visibleRanges);
   let shownWith = namesOf(documents.all());
   markdown.element.setAttribute("aria-label", plainName(artifact.name));
   const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
   markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   markdown.element.toggleAttribute("data-read-only", !onTick);
-  markdown.element.addEventListener("click", ({ target }) => tick(target) || (!isSelecting(markdown.element) && links.follow(target)));
+  markdown.element.addEventListener("click", ({ target, clientX, clientY }) => {
+    if (!tick(target) && !isSelecting(markdown.element) && !links.follow(target)) {
+      const note = notes.at(target, clientX, clientY);
+      note && onNote(note);
+    }
+  });
   markdown.element.addEventListener("click", ({ target }) => openMenuOf(target) || selectDrawn(target));
   markdown.element.addEventListener("keydown", (event) => /^[ Enter]+$/.test(event.key) && openMenuOf(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === "Enter" && links.follow(event.target) && event.preventDefault());
@@ -148,9 +158,17 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   /** What was rendered again has lost its marks. */
   function remark() {
     const { selection, writing } = marks;
+    notes.draw(marks.notes ?? []);
     selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);
     writingMark(writing.flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
     people.draw();
+  }
+
+  /** A block that is not rendered yet has at least its own place. @param {SourceRange} range */
+  function heightIn({ start, end }) {
+    const [found] = visibleRanges(markdown, start, Math.max(end, start + 1));
+    const rect = (found ?? markdown.blocksIn(start, Math.max(end, start + 1))[0]?.item.element)?.getBoundingClientRect();
+    return rect?.top ?? null;
   }
 
   return {
@@ -166,12 +184,20 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
       }
     },
     mark(next) {
-      const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
+      const none = [marks, next].every((each) => !each.selection && each.writing.length === 0 && !each.notes?.length);
       marks = next;
       none || remark();
     },
     showPeople: people.show,
     rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
+    heightOf: (range) => heightIn(range),
+    reveal(range) {
+      const seen = within(boundsOf(visibleRanges(markdown, range.start, range.end).map((each) => each.getBoundingClientRect())), scroller);
+      const height = seen ? null : heightIn(range);
+      if (height !== null) {
+        scroller.scrollTop += height - scroller.getBoundingClientRect().top - scroller.clientHeight / 3;
+      }
+    },
     deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
     selectAll() {
       markdown.renderAll();
@@ -197,20 +223,27 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
 }
 
 /** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
-async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput, onMove }, tell) {
+async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput, onMove, onNote = () => {} }, tell) {
   const { createEditor } = await editorPart.get(tell);
   let { artifactId } = artifact;
   const prose = kind.name === "markdown" || kind.name === "text";
   const label = say(TEXT.sourceOf, { name: plainName(artifact.name) });
   const typed = (/** @type {Omit<Input, "artifactId">} */ input) => onInput({ ...input, artifactId });
   const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed, onMove });
+  editor.element.addEventListener("click", (/** @type {MouseEvent} */ { target }) => {
+    const note = target instanceof Element && target.closest("[data-note-id]")?.getAttribute("data-note-id");
+    note && editor.selection() === null && onNote(note);
+  });
+  const rectOf = (/** @type {SourceRange} */ range) => within(boundsOf(editor.coordinates(range)), editor.scroller);
   return {
     ...editor,
     update(next, shown) {
       ({ artifactId } = shown);
       editor.update(next);
     },
-    rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
+    rectOf,
+    heightOf: ({ start }) => editor.heightOf(start),
+    reveal: (range) => void (rectOf(range) ?? editor.scrollTo(range)),
   };
 }
 
@@ -386,7 +419,7 @@ function partsView({ artifact }) {
 function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
   const selectAll = () => document.getSelection()?.selectAllChildren(element);
-  return { element, scroller: element, update, mark() {}, rectOf: () => null, deselect() {}, selectAll, setReadOnly() {}, scrollToEnd, destroy() {} };
+  return { element, scroller: element, update, mark() {}, rectOf: () => null, heightOf: () => null, reveal() {}, deselect() {}, selectAll, setReadOnly() {}, scrollToEnd, destroy() {} };
 }
 
 /** What of the other documents can change how this one is shown. @param {Record<string, ArtifactView>} all */

@@ -1,6 +1,7 @@
 // @ts-check
 /**
- * The bar beside a selected passage: an instruction field and quick actions. It closes when one was chosen.
+ * The bar beside a selected passage: an instruction field, quick actions, *Comment* and *Suggest*. It closes when something
+ * was chosen. Who may only comment, or where the agent rewrites no passages, is offered the last two.
  *
  * The focus stays in the document until the user moves it here: with Tab, or by clicking into the field. While the pointer is
  * down in the document the bar is away.
@@ -9,15 +10,14 @@
 import { button } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { ask } from "../layout.js";
-import { mayEdit, shownArtifact } from "../state/reducer.js";
+import { mayComment, mayEdit, shownArtifact } from "../state/reducer.js";
 import { actionsFor, charactersOf, placeOf, rewritesPassages } from "./actions.js";
-import { placeBeside } from "./placing.js";
+import { keepBeside } from "./floating.js";
+import { createNote } from "./note.js";
 import { createRewriting } from "./rewriting.js";
 import { TEXT, say } from "../strings.js";
 
 const MARGIN = 8;
-/** On narrow screens the bar is at the bottom; style/document.css has the same width. */
-const NARROW = "(max-width: 720px)";
 
 /**
  * @param {App} app
@@ -26,11 +26,12 @@ const NARROW = "(max-width: 720px)";
  * @param {(selection: PassageSelection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
  * @param {(pixels: number) => void} options.scrollBy  scrolls the document
  * @param {() => void} options.deselect  leaves nothing selected in the document
+ * @param {(fields: Record<string, any>, text: string) => Promise<import("../app.js").Result>} options.annotate
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
+export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annotate }) {
   const { store } = app;
-  const rewrite = createRewriting(app);
+  const { rewrite } = createRewriting(app);
   const place = h("span", { class: "passage-place" });
   const actions = h("div", { class: "passage-actions", role: "group", "aria-label": TEXT.quickActions });
   /** @type {HTMLInputElement} */
@@ -50,10 +51,16 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     button(TEXT.rewrite, null, { type: "submit", class: "button button-primary" }),
   );
   const said = h("p", { class: "visually-hidden", role: "status" });
-  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": TEXT.passageBar }, form, h("div", { class: "passage-head" }, place, actions));
+  const comment = button(TEXT.comment, () => write("comment"), { sign: "chat" });
+  const suggest = button(TEXT.suggest, () => write("suggest"), { sign: "edit" });
+  const notes = h("div", { class: "passage-notes", role: "group", "aria-label": TEXT.notes }, comment, suggest);
+  const note = createNote({ send: giveNote, back: () => (toChange(), (form.hidden ? comment : field).focus()) });
+  const top = h("div", { class: "passage-top" }, form, notes);
+  const head = h("div", { class: "passage-head" }, place, actions);
+  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": TEXT.passageBar }, top, head, note.element);
   const bar = h("div", { class: "passage-bar", hidden: true }, box);
   const element = h("div", { class: "passage" }, bar, said);
-  const narrow = matchMedia(NARROW);
+  const { move, isNarrow } = keepBeside(bar, panel, () => (store.state.selection ? rectOf(store.state.selection) : undefined));
   /** Where the focus was before it came here. @type {HTMLElement|null} */
   let before = null;
   /** It came here with Tab, and goes back with a ring. */
@@ -67,11 +74,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
       update(state.selection);
     }
   });
-  addEventListener("scroll", () => move(store.state.selection), { capture: true, passive: true });
-  addEventListener("resize", () => move(store.state.selection), { passive: true });
-  new ResizeObserver(() => move(store.state.selection)).observe(panel);
-  visualViewport?.addEventListener("resize", () => (move(store.state.selection), uncover(store.state.selection)));
-  visualViewport?.addEventListener("scroll", () => move(store.state.selection));
+  visualViewport?.addEventListener("resize", () => uncover(store.state.selection));
   document.addEventListener("keydown", onKeydown, { capture: true });
   document.addEventListener("pointerdown", ({ target }) => isInDocument(target) && bar.classList.add("passage-dragging"), { capture: true });
   for (const type of ["pointerup", "pointercancel"]) {
@@ -87,21 +90,24 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   /** @param {PassageSelection|null} selection */
   function update(selection) {
     const artifact = shownArtifact(store.state);
-    const edits = mayEdit(store.state) && rewritesPassages(store.state.server?.card);
-    if (!edits || !selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
+    if (!mayComment(store.state) || !selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
       hide();
       return;
     }
     offer(artifact);
+    if (note.element.hidden) {
+      form.hidden = actions.hidden = !rewrites();
+    }
     place.textContent = placeOf(selection);
     place.title = charactersOf(selection);
     if (bar.hidden) {
       field.value = "";
+      toChange();
       bar.hidden = false;
       byKeyboard = false;
       said.textContent = say(TEXT.passageSelected, { place: placeOf(selection), characters: charactersOf(selection).toLowerCase() });
     }
-    move(selection);
+    move();
     if (shown !== `${selection.artifactId} ${selection.text}`) {
       shown = `${selection.artifactId} ${selection.text}`;
       uncover(selection);
@@ -110,7 +116,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
 
   /** Scrolls a passage that the bar at the bottom covers to above it, as far as its beginning stays in view. @param {PassageSelection|null} selection */
   function uncover(selection) {
-    const rect = selection && !bar.hidden && narrow.matches ? rectOf(selection) : null;
+    const rect = selection && !bar.hidden && isNarrow() ? rectOf(selection) : null;
     const covered = rect ? rect.bottom + MARGIN - bar.getBoundingClientRect().top : 0;
     if (rect && covered > 0) {
       scrollBy(Math.min(covered, Math.max(0, rect.top - panel.getBoundingClientRect().top - MARGIN)));
@@ -127,27 +133,46 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     }
   }
 
-  /** Keeps the bar beside the passage, above it where there is room; or at the bottom. @param {PassageSelection|null} selection */
-  function move(selection) {
-    if (!selection || bar.hidden) {
-      return;
+  /** Whether the agent rewrites the passage for this user. */
+  function rewrites() {
+    return mayEdit(store.state) && rewritesPassages(store.state.server?.card);
+  }
+
+  /** @param {import("./note.js").NoteKind} kind */
+  function write(kind) {
+    const { selection } = store.state;
+    if (selection) {
+      top.hidden = head.hidden = true;
+      note.open(kind, selection.text);
+      move();
+      uncover(selection);
+      note.field.focus({ preventScroll: true });
     }
-    if (narrow.matches) {
-      const seen = visualViewport;
-      const covered = seen ? Math.max(0, innerHeight - seen.height - seen.offsetTop) : 0;
-      bar.classList.remove("away");
-      bar.style.maxWidth = "";
-      bar.style.transform = covered > 0 ? `translateY(${-Math.round(covered)}px)` : "";
-      return;
+  }
+
+  function toChange() {
+    note.close();
+    top.hidden = head.hidden = false;
+    form.hidden = actions.hidden = !rewrites();
+    move();
+  }
+
+  /** @param {import("./note.js").NoteKind} kind @param {string} text */
+  async function giveNote(kind, text) {
+    const { selection } = store.state;
+    if (!selection) {
+      return false;
     }
-    const rect = rectOf(selection);
-    bar.classList.toggle("away", rect === null);
-    if (rect) {
-      const pane = panel.getBoundingClientRect();
-      bar.style.maxWidth = `${Math.round(pane.width - 2 * MARGIN)}px`;
-      const { left, top } = placeBeside(rect, { width: bar.offsetWidth, height: bar.offsetHeight }, pane);
-      bar.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+    const { version: baseVersion, start, end, text: passage } = selection;
+    const isSuggestion = kind === "suggest";
+    const fields = { baseVersion, selection: { start, end, text: passage }, ...(isSuggestion && { replacement: text }) };
+    const { ok } = await annotate(fields, isSuggestion ? "" : text);
+    if (ok && store.state.selection === selection) {
+      close();
+      deselect();
+      said.textContent = TEXT.noteAdded;
     }
+    return ok;
   }
 
   /** @param {Event} event */
@@ -190,6 +215,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   /** The focus goes back to where it was. */
   function hide() {
     const focused = bar.contains(document.activeElement);
+    note.close();
     bar.hidden = true;
     shown = "";
     said.textContent = "";
@@ -210,16 +236,21 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     } else if (event.key === "Tab" && !event.shiftKey && !within) {
       consume(event);
       byKeyboard = true;
-      field.focus({ preventScroll: true });
-    } else if (!within && isWriting(event)) {
+      first().focus({ preventScroll: true });
+    } else if (!within && isWriting(event) && first() !== comment) {
       // The browser writes it into the field, which has the focus by then.
       event.stopPropagation();
       byKeyboard = false;
-      field.focus({ preventScroll: true });
-    } else if (event.key === "Tab" && event.shiftKey && event.target === field) {
+      first().focus({ preventScroll: true });
+    } else if (event.key === "Tab" && event.shiftKey && event.target === first()) {
       consume(event);
       (before ?? document.body).focus({ preventScroll: true });
     }
+  }
+
+  /** What takes the focus: where the passage can be rewritten, the instruction. @returns {HTMLElement} */
+  function first() {
+    return !note.element.hidden ? note.field : form.hidden ? comment : field;
   }
 
   /** Whether something is the document's, and not the bar's. @param {EventTarget|null} target */

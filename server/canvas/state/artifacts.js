@@ -74,6 +74,8 @@ export function editEvent(edits, taskId, edit, artifacts) {
       return withEntry(without(edits, askedKey(taskId)), key, openEdit(key, edit, artifacts));
     case "chunk":
       return known ? withEntry(edits, key, { ...known, text: (known.text + edit.chunk).slice(0, LONGEST) }) : edits;
+    case "suggested":
+      return known ? withEntry(edits, key, { ...known, complete: true, annotationId: edit.annotationId }) : edits;
     case "complete":
       return known ? completeEdit(edits, known, edit, artifacts) : edits;
     default:
@@ -99,7 +101,20 @@ export function openEdit(key, edit, artifacts) {
     baseVersion: edit.baseVersion,
     complete: false,
     lost: Boolean(artifact) && artifact.version !== edit.baseVersion,
+    suggested: edit.mode === "suggest",
   };
+}
+
+/**
+ * The edits without those that are there as suggestions, and have a place.
+ * @param {Record<string, Edit>} edits
+ * @param {readonly AnnotationView[]} items
+ */
+export function withoutSuggested(edits, items) {
+  const made = new Set(items.filter(({ state, place }) => place || state !== "open").map(({ annotationId }) => annotationId));
+  const entries = Object.entries(edits);
+  const left = entries.filter(([, { annotationId }]) => !annotationId || !made.has(annotationId));
+  return left.length === entries.length ? edits : recordOf(left);
 }
 
 /** The key of an edit that a message asks for, before the agent begins it. @param {string} id  of the task, or of the message */
@@ -115,7 +130,7 @@ export const askedKey = (id) => `${id}/asked`;
 export function askedEdit(id, operation, artifacts) {
   const { start, end } = operation?.selection ?? {};
   const artifact = artifacts[operation?.artifactId ?? ""];
-  if (operation?.op !== "edit" || start === undefined || end === undefined || artifact?.version !== operation.baseVersion) {
+  if (operation?.op !== "edit" || operation.mode === "suggest" || start === undefined || end === undefined || artifact?.version !== operation.baseVersion) {
     return recordOf();
   }
   const { artifactId, baseVersion, strategy = "replace" } = operation;
@@ -140,7 +155,7 @@ export function editsMoved(edits, artifact, changes) {
       if (edit.artifactId !== artifact.artifactId) {
         return [/** @type {[string, Edit]} */ ([key, edit])];
       }
-      if (edit.complete && artifact.version > edit.baseVersion) {
+      if (edit.complete && !edit.suggested && artifact.version > edit.baseVersion) {
         return [];
       }
       return [[key, mapRange(edit, changes) ?? { ...edit, lost: true }]];
@@ -179,7 +194,7 @@ export function shownText(artifact, edits) {
  */
 export function overlays(artifact, edits) {
   const all = edits
-    .filter((edit) => edit.artifactId === artifact.artifactId && !edit.lost)
+    .filter((edit) => edit.artifactId === artifact.artifactId && !edit.lost && !edit.suggested)
     .map((edit) => ({ ...replacedBy(edit), key: edit.key, text: isUnwritten(edit) ? null : edit.text }))
     .sort((a, b) => a.start - b.start);
   let at = 0;

@@ -1,7 +1,8 @@
 // @ts-check
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
-import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges } from "./artifacts.js";
+import { allBehind, annotationsChanged, annotationsMoved, annotationsRead } from "./annotations.js";
+import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges, withoutSuggested } from "./artifacts.js";
 import { mergeRecords, recordOf, withEntry, without } from "./records.js";
 import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
@@ -19,6 +20,9 @@ const NOTHING_OPEN = {
   made: recordOf(),
   artifacts: recordOf(),
   edits: recordOf(),
+  annotations: recordOf(),
+  annotationId: null,
+  outcome: null,
   artifactId: null,
   lastChanged: null,
   version: null,
@@ -93,6 +97,7 @@ export function reduce(state, action) {
       return {
         ...state,
         connection: action.connection,
+        annotations: action.connection === "online" && state.connection !== "online" ? allBehind(state.annotations) : state.annotations,
         losses: state.losses + Number(action.connection === "reconnecting" && state.connection !== "reconnecting"),
         retryAt: action.retryAt,
       };
@@ -103,11 +108,19 @@ export function reduce(state, action) {
     case "discarded":
       return { ...state, outgoing: without(state.outgoing, action.messageId) };
     case "artifact-shown":
-      return { ...state, artifactId: action.artifactId, version: action.version, old: null, selection: null };
+      return { ...state, artifactId: action.artifactId, version: action.version, old: null, selection: null, annotationId: null };
     case "version-read":
       return isShown(state, action.content) ? { ...state, old: action.content } : state;
     case "selected":
-      return { ...state, selection: action.selection };
+      return { ...state, selection: action.selection, outcome: action.selection ? null : state.outcome };
+    case "annotations-read":
+      return annotationsListed(state, action);
+    case "annotations-changed":
+      return withAnnotations(state, action.event);
+    case "annotation-chosen":
+      return { ...state, annotationId: action.annotationId };
+    case "rewritten":
+      return { ...state, outcome: isPast(state.artifacts, action.outcome ?? undefined) ? null : action.outcome };
     case "notice":
       return isPast(state.artifacts, action.of) ? state : { ...state, notices: [...state.notices, noticeOf(state, action)] };
     case "notice-dismissed":
@@ -117,7 +130,7 @@ export function reduce(state, action) {
   }
 }
 
-const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "presence", "connection"]);
+const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "presence", "connection", "annotations-read", "annotations-changed"]);
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
@@ -221,6 +234,10 @@ function taskEvent(state, stream, event) {
   if (edit) {
     return { ...state, edits: editEvent(state.edits, update.taskId, edit, state.artifacts) };
   }
+  const annotated = update.metadata?.[CANVAS]?.annotations;
+  if (annotated) {
+    return withAnnotations(state, { taskId: update.taskId, ...annotated });
+  }
   const turn = update.metadata?.[TURN];
   const next = turn?.event_type
     ? turnEvent(view, turn.event_type, turn.data, `${turn.epoch}/${turn.generation}`)
@@ -228,6 +245,17 @@ function taskEvent(state, stream, event) {
   const after = next === view ? state : { ...state, tasks: withEntry(state.tasks, view.taskId, next) };
   const settled = isRunning(next.state) ? after : { ...after, edits: editsOfOthers(after.edits, view.taskId, true) };
   return isRunning(next.state) ? settled : withClosedArtifacts(settled, view.taskId);
+}
+
+/** @param {State} state @param {Extract<Action, {type: "annotations-read"}>} action @returns {State} */
+function annotationsListed(state, { artifactId, annotations: listed, news }) {
+  const annotations = annotationsRead(state.annotations, artifactId, listed, news, state.artifacts[artifactId]?.version);
+  return { ...state, annotations, edits: withoutSuggested(state.edits, annotations[artifactId].items) };
+}
+
+/** A task tells of them, and the stream of the context does so once more. @param {State} state @param {Json} event @returns {State} */
+function withAnnotations(state, event) {
+  return { ...state, annotations: annotationsChanged(state.annotations, event) };
 }
 
 /** @param {State} state @param {string} stream @param {Json} task @returns {State} */
@@ -319,6 +347,8 @@ function artifactChanged(state, update) {
     made: madeBefore(state.made, before, artifact),
     notices: noticesOfNow(state.notices, before, artifact),
     edits: editsMoved(state.edits, artifact, changes),
+    annotations: annotationsMoved(state.annotations, before, artifact, changes),
+    outcome: isOver(state.outcome, artifact) ? null : state.outcome,
     selection: selectionMoved(state, artifact, changes),
     lastChanged: id,
     ...(!before && artifact.open ? { artifactId: null, version: null, old: null } : {}),
@@ -335,6 +365,9 @@ function madeBefore(made, before, after) {
   const isKept = before && !before.open && before.taskId !== after.taskId;
   return isKept ? withVersion(before.artifactId)(made, { taskId: before.taskId, number: before.version }) : made;
 }
+
+/** Whether another version is current than the one that a passage was rewritten in. @param {RewriteOutcome|null} outcome @param {ArtifactView} artifact */
+const isOver = (outcome, { artifactId, version }) => outcome?.artifactId === artifactId && outcome.version !== version;
 
 /** @param {State} state @param {ArtifactView} content */
 function isShown({ artifactId, version }, content) {
@@ -376,8 +409,13 @@ function selectionMoved({ selection, version }, artifact, changes) {
 }
 
 /** Whether the user may change what is open. @param {State} state */
-export function mayEdit({ server, shared }) {
-  return server?.canvas !== false && !["read", "comment"].includes(shared?.level ?? "");
+export function mayEdit(state) {
+  return mayComment(state) && state.shared?.level !== "comment";
+}
+
+/** Whether the user may comment on it, and suggest changes. @param {State} state */
+export function mayComment({ server, shared }) {
+  return server?.canvas !== false && shared?.level !== "read";
 }
 
 /** Whether somebody is here by a link, and has no name. @param {State} state */

@@ -35,7 +35,8 @@ export function taskView(task, stream) {
     status: label || (isRunning(state) ? TEXT.working : ""),
     reply: "",
     artifacts: recordOf(Object.entries(canvas.artifacts ?? {}).map(([id, each]) => [id, each.artifactVersion])),
-    operation: history.find((/** @type {Message} */ each) => each.role === "ROLE_USER")?.metadata?.[CANVAS] ?? null,
+    // The message of an operation may say nothing but that.
+    operation: (task.history ?? []).find((/** @type {Message} */ each) => each.role === "ROLE_USER")?.metadata?.[CANVAS] ?? null,
     stream,
     joinedAt: said && last && turn ? `${turn.epoch}/${turn.generation}` : null,
   };

@@ -27,6 +27,12 @@ test("characters are commands only where nobody types", () => {
   assert.equal(meaningOf(key("/", { altKey: true }), "elsewhere"), null);
 });
 
+test("suggestions are gone through with single characters, which a field keeps", () => {
+  const meant = (where) => ["]", "[", "a", "r"].map((name) => meaningOf(key(name), where));
+  assert.deepEqual(meant("elsewhere"), ["next", "previous", "accept", "reject"]);
+  assert.deepEqual([...meant("text"), ...meant("editor")], Array(8).fill(null));
+});
+
 test("what was typed is saved at once in the document, and no page of the browser", () => {
   assert.deepEqual(["editor", "elsewhere"].map((where) => meaningOf(key("s", { ctrlKey: true }), where)), ["save", "save"]);
   assert.equal(meaningOf(key("s", { ctrlKey: true }), "text"), null);
@@ -48,7 +54,7 @@ const SOURCES = readdirSync(CANVAS, { recursive: true })
 
 /** What the list calls a key that events call otherwise. */
 const CALLED = { " ": "Space", Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
-const LETTERS = ["z", "y", "s", "f", "a", "k"];
+const LETTERS = ["z", "y", "s", "f", "a", "k", "r"];
 
 /** The keys that modules compare with, or have in a table of keys. */
 function listenedTo() {

@@ -42,9 +42,9 @@ import { createSettling } from "./settling.js";
 /** @typedef {{start: number, end: number}} SourceRange */
 
 /**
- * What is shown in the text beside the text itself: the selected passage, and what is being written.
+ * What is shown in the text beside the text itself: the selected passage, what is being written, comments and suggestions.
  * In place of a passage that is being rewritten, `text` is shown, if it is given; it is no part of the editor's text.
- * @typedef {{selection: SourceRange|null, writing: readonly (SourceRange & {text?: string|null})[]}} Marks
+ * @typedef {{selection: SourceRange|null, writing: readonly (SourceRange & {text?: string|null})[], notes?: readonly Note[]}} Marks
  */
 
 /** A longer text has no colours: parsing it would take more of each frame than there is. In characters. */
@@ -169,6 +169,10 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     coordinates({ start, end }) {
       return [view.coordsAtPos(start, 1), view.coordsAtPos(end, -1)];
     },
+    /** Where a place is, seen or not, on the screen. @param {number} place */
+    heightOf: (place) => view.documentTop + view.lineBlockAt(Math.min(place, view.state.doc.length)).top,
+    /** @param {SourceRange} range */
+    scrollTo: ({ start }) => view.dispatch({ effects: EditorView.scrollIntoView(Math.min(start, view.state.doc.length), { y: "center" }) }),
     /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
     scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
     destroy() {
@@ -275,6 +279,28 @@ class Written extends WidgetType {
   }
 }
 
+/** What a suggestion puts into the text. */
+class Suggested extends WidgetType {
+  /** @param {Note} note */
+  constructor(note) {
+    super();
+    this.note = note;
+  }
+
+  toDOM() {
+    return h("ins", { class: `note-inserted ${classOf(this.note)}`, "data-note-id": this.note.id }, this.note.text);
+  }
+
+  /** @param {Suggested} other */
+  eq({ note: { id, text, chosen } }) {
+    return id === this.note.id && text === this.note.text && chosen === this.note.chosen;
+  }
+
+  ignoreEvent() {
+    return false;
+  }
+}
+
 class Caret extends WidgetType {
   toDOM() {
     return h("span", { class: "document-caret", "aria-hidden": "true" });
@@ -295,7 +321,7 @@ const marksField = StateField.define({
 });
 
 /** @param {Marks} marks @param {number} length */
-function decorationsOf({ selection, writing }, length) {
+function decorationsOf({ selection, writing, notes = [] }, length) {
   const within = (/** @type {SourceRange} */ { start, end }) => [Math.min(start, length), Math.min(end, length)];
   const ranges = writing.flatMap((range) => {
     const [start, end] = within(range);
@@ -306,12 +332,21 @@ function decorationsOf({ selection, writing }, length) {
     }
     return start < end ? [Decoration.mark({ class: "document-writing" }).range(start, end), caret] : [caret];
   });
+  for (const note of notes) {
+    const [start, end] = within(note);
+    const mark = { class: `note-${note.kind} ${classOf(note)}`, attributes: { "data-note-id": note.id } };
+    ranges.push(...(start < end ? [Decoration.mark(mark).range(start, end)] : []));
+    ranges.push(...(note.text ? [Decoration.widget({ widget: new Suggested(note), side: 1 }).range(end)] : []));
+  }
   if (selection) {
     const [start, end] = within(selection);
     ranges.push(...(start < end ? [Decoration.mark({ class: "document-passage" }).range(start, end)] : []));
   }
   return Decoration.set(ranges, true);
 }
+
+/** @param {Note} note */
+const classOf = ({ chosen }) => (chosen ? "note-chosen" : "");
 
 /**
  * What is being rewritten cannot be typed into. The ranges in which nothing changes, or true if there are none.

@@ -15,9 +15,10 @@ import { TEXT } from "../../strings.js";
 /**
  * @param {App} app
  * @param {HTMLElement} pane  where files can be dropped
+ * @param {import("../../dialogs.js").MenuItem[]} unseen  what has no button of its own on a narrow screen
  * @returns {HTMLElement}  the button of the menu
  */
-export function createFiles(app, pane) {
+export function createFiles(app, pane, unseen) {
   const { store } = app;
   const add = (/** @type {File[]} */ files) => app.upload(files);
   const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => (add([...picker.files]), (picker.value = "")) });
@@ -30,6 +31,7 @@ export function createFiles(app, pane) {
     const { artifacts, server } = store.state;
     const several = Object.keys(artifacts).length > 1;
     openMenu(more, [
+      ...(matchMedia("(max-width: 480px)").matches ? unseen : []),
       { text: TEXT.download, sign: "download", run: save },
       ...formats().map((format) => ({ text: DOWNLOAD_AS[format], sign: "download", run: () => saveAs(format) })),
       ...(server?.canvas && several ? [{ text: TEXT.downloadAll, sign: "download", run: () => fetchAndSave(store.state.contextId ?? "") }] : []),

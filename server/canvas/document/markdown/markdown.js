@@ -4,6 +4,7 @@
  * rendered when they come near, or when there is nothing else to do.
  */
 
+import { firstIndex } from "../../binary_search.js";
 import { h } from "../../dom.js";
 import { whenIdle } from "../../loading.js";
 import { stepsTo } from "../../state/text.js";
@@ -304,7 +305,8 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
   /** @param {number} start @param {number} end */
   function blocksIn(start, end) {
     const found = [];
-    for (let index = items.length - 1; index >= 0; index--) {
+    const behind = firstIndex(items.length, (index) => blocks.starts[index] > Math.max(start, end));
+    for (let index = behind - 1; index >= 0; index--) {
       const from = blocks.starts[index];
       if (from < end || (from === start && start === end)) {
         found.unshift({ item: items[index], start: from });

@@ -55,6 +55,8 @@ export function createTyping(app, { viewOf, onChange }) {
       return typed === null || typed === undefined ? artifact : { ...artifact, text: typed };
     },
     select,
+    /** Where a range of an artifact is in the text that is typed into. @param {string} id @param {import("../views.js").SourceRange} range */
+    toShown: (id, range) => saving?.mapToShown(id, range) ?? range,
   };
 
   /** @param {import("../../loading.js").Tell} [tell] */
@@ -84,8 +86,9 @@ export function createTyping(app, { viewOf, onChange }) {
    * @param {View} view
    * @param {State} state
    * @param {ArtifactView} artifact
+   * @param {Note[]} notes  that are placed in the text that is shown
    */
-  function show(view, state, artifact) {
+  function show(view, state, artifact, notes) {
     if (!saving || artifact.open) {
       view.update(artifact.text ?? "", artifact);
       view.mark({ selection: null, writing: [] });
@@ -99,7 +102,7 @@ export function createTyping(app, { viewOf, onChange }) {
       const place = /** @type {import("./saving.js").Saving} */ (saving).mapToShown;
       const writing = overlays(artifact, Object.values(state.edits)).map((one) => place(artifact.artifactId, one));
       const { selection } = state;
-      view.mark({ selection: selection?.artifactId === artifact.artifactId ? place(artifact.artifactId, selection) : null, writing });
+      view.mark({ selection: selection?.artifactId === artifact.artifactId ? place(artifact.artifactId, selection) : null, writing, notes });
     }
   }
 

@@ -72,6 +72,28 @@ async def selection(window: OpenPage, _: Opener, served: Served) -> Page:
     return page
 
 
+async def review(window: OpenPage, _: Opener, served: Served) -> Page:
+    page = await with_document(window, served, "robins")
+    for action, words in (("Comment", "Is it?"), ("Suggest", "It is not.")):
+        await select(page, LONG)
+        await bar(page).get_by_role("button", name=action).click()
+        await bar(page).get_by_role("textbox").fill(words)
+        await bar(page).get_by_role("button", name=action).click()
+        await expect(bar(page)).to_be_hidden()
+    await page.get_by_role("button", name="Comments and suggestions").click()
+    await expect(page.locator(".note-thread")).to_have_count(2)
+    return page
+
+
+async def rewritten(window: OpenPage, _: Opener, served: Served) -> Page:
+    page = await with_document(window, served, "rooks")
+    served.gate.open()
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(page.get_by_role("button", name="Keep")).to_be_visible()
+    return page
+
+
 async def compare(window: OpenPage, _: Opener, served: Served) -> Page:
     page = await with_document(window, served, "gulls")
     served.gate.open()
@@ -167,6 +189,13 @@ async def phone_document(window: OpenPage, _: Opener, served: Served) -> Page:
     return page
 
 
+async def phone_review(window: OpenPage, opener: Opener, served: Served) -> Page:
+    page = await phone_document(window, opener, served)
+    await page.get_by_role("button", name="Comments and suggestions").click()
+    await expect(page.get_by_role("complementary", name="Comments and suggestions")).to_be_visible()
+    return page
+
+
 async def drawer(window: OpenPage, _: Opener, served: Served) -> Page:
     page = await with_document(window, served, "finches")
     await page.get_by_role("button", name="Conversations", exact=True).click()
@@ -189,10 +218,10 @@ async def program(window: OpenPage, _: Opener, served: Served) -> Page:
 
 
 ON_A_SCREEN: Final = (
-    *(start, writing, thread, source, search, selection, compare, conflict, question, approval, failure),
-    *(call_to_approve, approved_call, developer, keys, deletion, lost, table, program),
+    *(start, writing, thread, source, search, selection, review, rewritten, compare, conflict, question, approval),
+    *(failure, call_to_approve, approved_call, developer, keys, deletion, lost, table, program),
 )
-ON_A_PHONE: Final = (start, conversation, call_to_approve, phone_document, drawer)
+ON_A_PHONE: Final = (start, conversation, call_to_approve, phone_document, phone_review, drawer)
 STATES: Final = [
     *(pytest.param(WIDE, state, id=state.__name__) for state in ON_A_SCREEN),
     *(pytest.param(PHONE, state, id=f"phone-{state.__name__}") for state in ON_A_PHONE),

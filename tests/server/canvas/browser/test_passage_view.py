@@ -128,7 +128,9 @@ async def test_what_is_being_written_is_marked_and_then_nothing(open_window: Ope
     assert not await page.evaluate(selected)
     served.gate.open()
     await expect(page.get_by_text("Version 2", exact=True)).to_be_visible()
-    await expect(page.locator(".cm-line .document-writing, .cm-line .document-passage")).to_have_count(0)
+    await page.get_by_role("button", name="Keep").click()
+    marks = ".cm-line :is(.document-writing, .document-passage, .note-rewritten)"
+    await expect(page.locator(marks)).to_have_count(0)
     assert await page.evaluate("() => [...CSS.highlights.keys()]") == []
     assert not await page.evaluate(selected)
 

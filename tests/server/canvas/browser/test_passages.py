@@ -38,6 +38,10 @@ def bar(page: Page) -> Locator:
     return page.get_by_role("dialog", name="Change the selected passage")
 
 
+def outcome(page: Page) -> Locator:
+    return page.get_by_role("group", name="The passage was rewritten")
+
+
 def document(page: Page) -> Locator:
     return page.locator(".document-panel")
 
@@ -67,24 +71,51 @@ async def test_a_selected_passage_is_rewritten_in_place_and_taken_back(window: O
     assert LONG not in await document(page).inner_text()
     served.gate.open()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
-    await page.get_by_role("region", name="Notices").get_by_role("button", name="Undo").click()
+    await expect(outcome(page).get_by_role("deletion")).to_have_text(LONG)
+    await outcome(page).get_by_role("button", name="Undo").click()
     await expect(document(page).get_by_text(LONG)).to_be_visible()
+    await expect(outcome(page)).to_be_hidden()
+
+
+async def test_a_rewritten_passage_is_kept_or_rewritten_once_more(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "hornets")
+    served.gate.open()
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await outcome(page).get_by_role("button", name="Try again").click()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+    await expect(page.get_by_role("log", name="Messages").get_by_text("Make it shorter")).to_have_count(2)
+    await expect(outcome(page).get_by_role("deletion")).to_have_text(LONG)
+    await outcome(page).get_by_role("button", name="Keep").press("Enter")
+    await expect(outcome(page)).to_be_hidden()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+    await expect(page.locator(".document-scroller")).to_be_focused()
+
+
+async def test_the_reference_of_a_message_to_a_passage_is_removed(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "flies")
+    served.gate.open()
+    await select(page, LONG)
+    await expect(bar(page)).to_be_visible()
+    await page.get_by_role("button", name="Remove the reference").click()
+    await expect(page.locator(".composer-place")).to_be_hidden()
+    await expect(bar(page)).to_be_hidden()
+    await say(page, "quickly gnats")  # would be an edit
+    await expect(page.get_by_role("article", name="Reply").last).to_have_text("Here is gnats.")
 
 
 async def test_the_offer_to_take_a_change_back_goes_when_it_was_taken_back_otherwise(
     window: OpenPage, served: Served
 ) -> None:
     page = await with_document(window, served, "wasps")
-    notices = page.get_by_role("region", name="Notices")
     await select(page, LONG)
     served.gate.open()
     await bar(page).get_by_role("button", name="Shorter").click()
-    await expect(notices.get_by_role("button", name="Undo")).to_be_visible()
-    await notices.hover()  # a notice stays while the pointer is on it
+    await expect(outcome(page)).to_be_visible()
     await document(page).locator(".document-scroller").focus()
     await page.keyboard.press("Control+z")
     await expect(document(page).get_by_text(LONG)).to_be_visible()
-    await expect(notices.locator(".toast")).to_have_count(0)
+    await expect(outcome(page)).to_be_hidden()
 
 
 async def test_a_document_stays_linked_under_its_request_when_a_passage_is_rewritten_later(
@@ -211,7 +242,7 @@ async def test_on_a_phone_the_bar_is_at_the_bottom(open_window: Opener, served: 
     assert PHONE["height"] - 60 < box["y"] + box["height"] <= PHONE["height"]
 
 
-async def test_where_edits_are_off_nothing_is_offered_for_a_passage(
+async def test_where_edits_are_off_a_passage_can_only_be_commented_on(
     open_window: Opener, app_options: dict, tmp_path: Path
 ) -> None:
     card = tmp_path / "agent_card.json"
@@ -221,7 +252,7 @@ async def test_where_edits_are_off_nothing_is_offered_for_a_passage(
         page = await with_document(await open_window(served.url), served, "emus")
         await select(page, LONG)
         await expect(page.locator(".composer-place")).to_contain_text("Line 5")
-        await expect(bar(page)).to_be_hidden()
+        await expect(bar(page).get_by_role("button")).to_have_text(["Comment", "Suggest"])
         served.gate.open()
         await say(page, "quickly gnus")  # would be an edit
         await expect(page.get_by_role("article", name="Reply")).to_have_text(["Here is emus.", "Here is gnus."])

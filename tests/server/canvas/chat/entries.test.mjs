@@ -172,3 +172,12 @@ for (const approvals of [null, 7, "delete", [null], [{ tool: 7 }], {}]) {
     assert.deepEqual(kinds(task({ state: "input-required", messages: [ask, odd] })).at(-1)[0], "question");
   });
 }
+
+test("what is done with comments and suggestions does not stand in the conversation, and leaves what failed the newest", () => {
+  const about = (op, number) => task({ taskId: `n${number}`, messages: [says(`n${number}`, "USER", op, { [CANVAS]: { op } })], operation: { op, artifactId: "a" } });
+  const failed = task({ state: "failed", messages: [ask, says("m2", "AGENT", "No luck.")] });
+  const notes = ["annotate", "reply", "resolve", "accept", "reject", "withdraw", "accept-all"].map(about);
+  const shown = entriesOf(state(failed, ...notes));
+  assert.deepEqual(shown.map(({ kind }) => kind), ["user", "failed"]);
+  assert.equal(shown[1].newest, true);
+});
