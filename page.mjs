@@ -2,19 +2,28 @@
 //
 // Rule 1: the same sources give the same bytes, on any machine.
 // Rule 2: the start is one module, main.js, and each view that is imported later is one. What a view shares with the start or
-//         with another view is in main.js, or in a chunk if it needs a library: a module exists once.
-// Rule 3: the page paints from index.html alone, which contains the style sheets.
+//         with another view is in main.js, or in a chunk if it needs a library: a module exists once. The documents in a frame
+//         of another page are a page of their own, in embed/: it loads nothing of the other one but libraries.
+// Rule 3: a page paints from its HTML alone, which contains the style sheets.
 // Rule 4: SOURCES has the digest of what was bundled: without Node a test then tells whether it is up to date.
 
 import { createHash } from "node:crypto";
 import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const CANVAS = join(ROOT, "server/canvas");
-const START = "main.js";
+/**
+ * A page: `folder` is that of its bundles, with a slash at its end unless it is empty.
+ * @typedef {{start: string, folder: string, html: string}} Entry
+ */
+/** @type {readonly Entry[]} */
+const PAGES = [
+  { start: "main.js", folder: "", html: "index.html" },
+  { start: "embed/embed.js", folder: "embed/", html: "embed/embed.html" },
+];
 /** Programs that run beside the page; each is a bundle of its own. */
 const WORKERS = ["a2a/shared_worker.js"];
 /** The frame of HTML programs: one inline script, because its origin can load nothing. */
@@ -65,11 +74,11 @@ const imports = (resolved) => ({
   },
 });
 
-/** The modules of the start, and those that are imported later by anyone. */
-async function modules() {
+/** The modules of a start, and those that are imported later by anyone. @param {string} entryPoint */
+async function modules(entryPoint) {
   const { metafile } = await build({
     ...OPTIONS,
-    entryPoints: [START],
+    entryPoints: [entryPoint],
     splitting: true,
     plugins: [imports((name) => (isLibrary(name) ? outside(name) : undefined))],
   });
@@ -85,7 +94,7 @@ async function modules() {
   /** @param {string} entry */
   const needsLibrary = (entry) =>
     [...needed(entry)].some((name) => inputs[name].imports.some((each) => each.kind === "import-statement" && each.external));
-  const start = needed(START);
+  const start = needed(entryPoint);
   const views = new Set(Object.keys(inputs).flatMap((name) => imported("dynamic-import", name)).filter((name) => !start.has(name)));
   const parts = [...views].map(needed);
   const shared = Object.keys(inputs).filter((name) => parts.filter((part) => part.has(name)).length > 1);
@@ -107,34 +116,38 @@ async function checkNames(names) {
   }
 }
 
-/** @param {Set<string>} start @param {string[]} views */
-async function buildViews(start, views) {
+/** @param {Entry} page @param {Set<string>} start @param {string[]} views */
+async function buildViews(page, start, views) {
   /** What they import of the start. @type {Set<string>} */
   const used = new Set();
   const { outputFiles } = await build({
     ...OPTIONS,
     entryPoints: views,
+    outdir: join(CANVAS, page.folder),
     splitting: true,
     plugins: [
       imports((name) => {
         start.has(name) && used.add(name);
-        return start.has(name) ? outside(START) : isLibrary(name) ? outside(name) : undefined;
+        return start.has(name) ? outside(bundleName(page)) : isLibrary(name) ? outside(name) : undefined;
       }),
     ],
   });
   return { outputFiles, used: [...used].sort() };
 }
 
-/** The start, which exports all that views import of it (rule 2). @param {Set<string>} start @param {string[]} used */
-async function buildStart(start, used) {
+/** @param {Entry} page */
+const bundleName = ({ start, folder }) => folder + basename(start);
+
+/** The start, which exports all that views import of it (rule 2). @param {Entry} page @param {Set<string>} start @param {string[]} used */
+async function buildStart(page, start, used) {
   await checkNames(used);
-  const source = [`import "./${START}";`, ...used.map((name) => `export * from "./${name}";`)];
+  const source = [`import "./${page.start}";`, ...used.map((name) => `export * from "./${name}";`)];
   const { outputFiles = [] } = await build({
     ...OPTIONS,
     stdin: { contents: source.join("\n"), resolveDir: CANVAS, sourcefile: "start" },
     outdir: undefined,
-    outfile: join(CANVAS, START),
-    plugins: [imports((name) => (start.has(name) ? undefined : outside(name)))],
+    outfile: join(CANVAS, bundleName(page)),
+    plugins: [imports((name) => (start.has(name) ? undefined : outside(isLibrary(name) ? name : page.folder + name)))],
   });
   return outputFiles;
 }
@@ -151,9 +164,9 @@ async function sheet(name) {
   return code.trim();
 }
 
-/** The page with its style sheets in it; the server puts the nonce of each answer there. */
-async function index() {
-  const page = await readFile(join(CANVAS, "index.html"), "utf8");
+/** A page with its style sheets in it; the server puts the nonce of each answer there. @param {string} name */
+async function withSheets(name) {
+  const page = await readFile(join(CANVAS, name), "utf8");
   const [links] = SHEETS.exec(page) ?? [""];
   const sheets = [...links.matchAll(/\{assets\}\/([^"]+)"/g)].map(([, name]) => sheet(name));
   return page.replace(links, `  <style nonce="{nonce}">${(await Promise.all(sheets)).join("")}</style>\n`).replaceAll(/\n\s*/g, "\n");
@@ -176,13 +189,17 @@ async function digest() {
 
 /** @param {string} folder */
 async function bundle(folder) {
-  const { start, views } = await modules();
-  const { outputFiles, used } = await buildViews(start, views);
-  const main = await buildStart(start, used);
   const { outputFiles: workers } = await build({ ...OPTIONS, entryPoints: WORKERS });
   /** @type {Map<string, string>} */
-  const files = new Map([["index.html", await index()], ["program.html", await program()], ["SOURCES", `${await digest()}\n`]]);
-  for (const { path, text } of [...outputFiles, ...main, ...workers]) {
+  const files = new Map([["program.html", await program()], ["SOURCES", `${await digest()}\n`]]);
+  const built = [...workers];
+  for (const page of PAGES) {
+    const { start, views } = await modules(page.start);
+    const { outputFiles, used } = await buildViews(page, start, views);
+    built.push(...outputFiles, ...(await buildStart(page, start, used)));
+    files.set(basename(page.html), await withSheets(page.html));
+  }
+  for (const { path, text } of built) {
     const name = relative(CANVAS, path);
     files.set(name, linked(name, text));
   }

@@ -97,7 +97,7 @@ def _routes(components: Components) -> list[BaseRoute]:
         *agui_routes(_agui(components)),
         rest_route(components.handler, REST_PREFIX),
         *components.session_routes.routes(),
-        *page_routes(about(settings, components.handler.card), settings.page),
+        *page_routes(about(settings, components.handler.card), settings.page, settings.embed_origins),
     ]
 
 

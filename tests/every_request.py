@@ -311,7 +311,7 @@ def _of_artifacts() -> Iterator[Asked]:
 
 
 def _of_routes() -> Iterator[Asked]:
-    for path in ("/", "/.well-known/agent-card.json", "/healthz", "/readyz", "/metrics", "/auth/session"):
+    for path in ("/", "/.well-known/agent-card.json", "/healthz", "/readyz", "/metrics", "/auth/session", "/embed"):
         yield Asked("GET", path)
     yield Asked("GET", FILE, None, {"Accept-Encoding": "gzip"})
     yield Asked("POST", "/auth/signed-urls", {"path": "/artifacts/notes/events"})

@@ -16,7 +16,7 @@ MAX_MODULES = 16
 """In one room."""
 MAX_ON_THE_GROUND = 5
 """Modules of server/ itself, besides `listening.py`."""
-MAX_SETTINGS = 58
+MAX_SETTINGS = 59
 """A commit that adds one raises the number and says why. A limit is a constant until a user asks."""
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""

@@ -139,6 +139,9 @@ export const TEXT = Object.freeze({
   // document/views.js
   sourceOf: "Source of {name}", run: "Run", runAgain: "Run again", aboutRun: "It runs without access to this page or any network.",
   changedSinceRun: "The document has changed since it was started.",
+  // embed/embed.js
+  openConversation: "Open the conversation", openIn: "Open in {name}", isWritten: "Writing…",
+  noLinkHere: "This address has no link to a conversation: it must end with #share= and the token of a link.",
   // identity/link.js
   guestOrUser: "{user} can open the conversation, too. A guest’s messages have no name.",
   guestOnly: "The conversation is not shared with {user} by name, so the link opens it as a guest. {user} stays signed in everywhere else.",

@@ -25,6 +25,7 @@ from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, re
 from a2a_canvas.server.settings.loop_setting import Loop, LoopKeyError, display_text
 from a2a_canvas.server.settings.value_types import (
     DatabaseUrl,
+    EmbedOrigin,
     File,
     HostAndPort,
     HostName,
@@ -195,6 +196,11 @@ class Settings(BaseSettings):
         description="origins of other A2A servers that the web page at '/' may use, such as "
         "'https://agent.example.com', separated by commas; each must allow this server's origin; 'off' serves no page",
     )
+    embed_origins: ListOf[EmbedOrigin] = Field(
+        (),
+        description="origins such as 'https://wiki.example.com' whose pages may show shared documents in a frame of "
+        "'/embed'; repeatable, or separated by commas; none by default",
+    )
     frame_ms: float = Field(
         25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0 joins none"
     )
@@ -289,6 +295,12 @@ class Settings(BaseSettings):
         for name in ("max_bytes", "max_bytes_per_user"):
             if self.database == "memory" and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs a database that counts, and database is memory")
+        return self
+
+    @model_validator(mode="after")
+    def _require_page_to_embed(self) -> Self:
+        if self.embed_origins and self.page is None:
+            raise ValueError("embed_origins are for documents of the page, and page is off")
         return self
 
     @property
@@ -386,7 +398,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Model": (*("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "max_rounds"),),
     "Data": ("database", "keep_versions", "keep_contexts"),
-    "Page": ("page",),
+    "Page": ("page", "embed_origins"),
     "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (

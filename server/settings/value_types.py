@@ -218,5 +218,14 @@ HttpOrigin = Annotated[
     ),
     AfterValidator(str.lower),
 ]
+EmbedOrigin = Annotated[
+    str,
+    # Of a policy, too. It cannot name an IPv6 address, and `*` would let pages embed what nobody chose to show there.
+    _require(
+        re.compile(r"https?://[\w.-]+(:\d+)?", re.ASCII).fullmatch,
+        "must be origins such as https://wiki.example.com, without a path, separated by commas, and no IPv6 address",
+    ),
+    AfterValidator(str.lower),
+]
 Page = Annotated[tuple[HttpOrigin, ...] | None, NoDecode, BeforeValidator(_page)]
 """The origins that the page may use; None without a page."""

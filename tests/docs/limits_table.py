@@ -93,8 +93,8 @@ REQUESTS = (
 VALUES = (
     Limit(("route /", "route /.well-known/agent-card.json", "route /artifacts", "route /artifacts/…",
            "route /auth/callback", "route /auth/session", "route /auth/sign-in", "route /auth/sign-out",
-           "route /auth/signed-urls", "route /canvas/stream", "route /healthz", "route /metrics", "route /page/program",
-           "route /page/…/…", "route /readyz", "route /rest/…"),
+           "route /auth/signed-urls", "route /canvas/stream", "route /embed", "route /healthz", "route /metrics",
+           "route /page/program", "route /page/…/…", "route /readyz", "route /rest/…"),
           "the limits of requests", "404 for unknown paths",
           f"{_PROTOCOLS}/pipeline/test_http_pipeline.py::test_bad_paths_methods_and_queries_get_rests_error"),
     Limit(("AG-UI *Id", "AG-UI UserMessage.id"), f"{MAX_ID} characters, without control characters", _INVALID,

@@ -62,6 +62,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {(why: string) => void} [onBroken]  the text is not what its kind says
  * @property {(shown: string, change: {start: number, end: number, text: string}) => Promise<void>} [onChange]  the user has changed
  *     a place of the text that is shown
+ * @property {boolean} [isFramed]  the page is in a frame itself: programs do not run there
  * @property {(error: string) => void} [onFix]  the user wants an error of a program to be fixed
  * @property {(id: string) => void} [onNote]  the mark of a comment or a suggestion is pressed
  * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
@@ -316,8 +317,8 @@ function previewView({ artifact, text, kind }) {
 
 /** @param {ViewOptions} options @returns {View} */
 function previewOfKind(options) {
-  const { name } = options.kind;
-  return name === "diagram" ? diagramView(options) : name === "html" ? programView(options) : previewView(options);
+  const { kind: { name }, isFramed } = options;
+  return name === "diagram" ? diagramView(options) : name === "html" && !isFramed ? programView(options) : previewView(options);
 }
 
 /** A page as it looks, and as it runs once the user says so. @param {ViewOptions} options @returns {View} */

@@ -21,6 +21,7 @@ import zstandard
 
 INDEX: Final = "index.html"
 PROGRAM: Final = "program.html"
+EMBED: Final = "embed.html"
 PLACE: Final = "{assets}"
 """The placeholder in the page for the relative address of its files."""
 NONCE: Final = "{nonce}"
@@ -89,12 +90,14 @@ class Assets:
         digest: in hexadecimal (rule 2).
         index: the page, with the address of its files.
         program: the frame of HTML programs.
+        embed: the documents of a shared conversation, for frames of other pages, with the address of its files.
         files: all others, by their paths below the folder.
     """
 
     digest: str
     index: Asset
     program: Asset
+    embed: Asset
     files: Mapping[str, Asset]
 
     @property
@@ -111,7 +114,7 @@ def read_assets(folders: Mapping[str, Path]) -> Assets:
 
     Raises:
         OSError: they cannot be read.
-        KeyError: there is no page, or no frame of programs, among them.
+        KeyError: there is no page, no frame of programs or no page for other frames among them.
     """
     paths = {
         f"{prefix}{path.relative_to(folder).as_posix()}": path
@@ -125,9 +128,13 @@ def read_assets(folders: Mapping[str, Path]) -> Assets:
         for piece in (name.encode(), asset.body):
             digest.update(len(piece).to_bytes(8, "big") + piece)
     name = digest.hexdigest()[:DIGEST_LENGTH]
-    index, program = files.pop(INDEX), files.pop(PROGRAM)
-    body = index.body.replace(PLACE.encode(), address_of(name).encode())
-    return Assets(name, Asset(body, index.media_type), program, files)
+    program = files.pop(PROGRAM)
+    index, embed = (_with_address(files.pop(page), address_of(name)) for page in (INDEX, EMBED))
+    return Assets(name, index, program, embed, files)
+
+
+def _with_address(page: Asset, address: str) -> Asset:
+    return Asset(page.body.replace(PLACE.encode(), address.encode()), page.media_type)
 
 
 def address_of(digest: str) -> str:

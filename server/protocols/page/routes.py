@@ -1,4 +1,5 @@
-"""The page: `GET /` for a browser, its files at `/page/{digest}/…`, and the frame of HTML programs at `/page/program`.
+"""The page: `GET /` for a browser, its files at `/page/{digest}/…`, the frame of HTML programs at `/page/program`, and
+the documents of a shared conversation for frames of other pages at `/embed`.
 
 Rules:
 1. `GET /` is the page if `Accept` prefers HTML, and otherwise a short JSON object that says where the agent card is.
@@ -14,6 +15,9 @@ Rules:
    `frame-src` names this route alone, so that a program cannot load another address into its frame. Its own policy
    refuses all requests. Two headers are needed: a CSP knows neither the connections that browsers make in advance nor,
    in any browser so far, WebRTC.
+7. No page of another origin can frame the page, where a user could be made to press what they do not see. `/embed` only
+   shows documents, so origins that the operator names may frame it. The link to them is in the fragment, and so in no
+   request and no log. It frames previews alone, because a program runs only in a frame of the page (rule 6).
 """
 
 from __future__ import annotations
@@ -57,6 +61,8 @@ POLICY: Final = "Content-Security-Policy"
 NONCE_BYTES: Final = 16
 FRAMES: Final = "{frames}"
 """The placeholder in the policy for what the page may frame."""
+NO_FRAMES: Final = "'none'"
+EMBED: Final = "embed"
 PROGRAM: Final = "page/program"
 """The frame of HTML programs, relative to the page."""
 PROGRAM_HEADERS: Final = {
@@ -86,32 +92,34 @@ def about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
     return fields | ({"page": f"{settings.url}/", "servers": settings.page} if settings.page is not None else {})
 
 
-def page_routes(about: Mapping[str, Any], servers: Sequence[str] | None) -> list[Route]:
+def page_routes(about: Mapping[str, Any], servers: Sequence[str] | None, embedders: Sequence[str] = ()) -> list[Route]:
     """The routes of the page.
 
     Args:
         about: the JSON object of `GET /`; if there is a page, it also has `assets`, the relative address of its files.
         servers: origins of other servers that the page may connect to; None for no page, only the JSON object.
+        embedders: origins whose pages may frame `/embed`.
     """
-    endpoint = _PageEndpoint(about, security_headers(servers or ()))
+    endpoint = _PageEndpoint(about, security_headers(servers or ()), security_headers((), embedders))
     if servers is None:
         return [Route("/", endpoint.about, methods=["GET"])]
     program = Route(f"/{PROGRAM}", endpoint.program, methods=["GET"])
     files = Route(f"/page/{{digest}}/{{name:{ANYTHING}}}", endpoint.file, methods=["GET"])
-    return [Route("/", endpoint.index, methods=["GET"]), program, files]
+    embed = Route(f"/{EMBED}", endpoint.embed, methods=["GET"])
+    return [Route("/", endpoint.index, methods=["GET"]), program, files, embed]
 
 
-def security_headers(servers: Iterable[str]) -> dict[str, str]:
-    """The headers of every answer of the page (rule 4)."""
+def security_headers(servers: Iterable[str], embedders: Iterable[str] = ()) -> dict[str, str]:
+    """The headers of every answer of the page (rules 4 and 7)."""
     return {
-        POLICY: content_security_policy(servers),
+        POLICY: content_security_policy(servers, embedders),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": ", ".join(f"{feature}=()" for feature in FEATURES),
         "Referrer-Policy": "no-referrer",
     }
 
 
-def content_security_policy(servers: Iterable[str]) -> str:
+def content_security_policy(servers: Iterable[str], embedders: Iterable[str] = ()) -> str:
     """The policy of the page, with the placeholders `NONCE` and `FRAMES`.
 
     Style attributes may be inline: previews use many, and they load nothing that `img-src` does not allow.
@@ -128,7 +136,7 @@ def content_security_policy(servers: Iterable[str]) -> str:
         "frame-src": FRAMES,
         "base-uri": "'none'",
         "form-action": "'none'",
-        "frame-ancestors": "'none'",
+        "frame-ancestors": " ".join(embedders) or "'none'",
         "require-trusted-types-for": "'script'",
         "trusted-types": "dompurify a2a-canvas",
     }
@@ -157,10 +165,11 @@ def _assets() -> Assets:
 
 
 class _PageEndpoint:
-    def __init__(self, about: Mapping[str, Any], security: Mapping[str, str]) -> None:
+    def __init__(self, about: Mapping[str, Any], security: Mapping[str, str], of_embed: Mapping[str, str]) -> None:
         self._about = about
         self._of_page = security
-        without = security[POLICY].replace(f" 'nonce-{NONCE}'", "").replace(FRAMES, "'none'")
+        self._of_embed = of_embed
+        without = security[POLICY].replace(f" 'nonce-{NONCE}'", "").replace(FRAMES, NO_FRAMES)
         self._headers = {**security, POLICY: without}
 
     async def about(self, request: Request) -> Response:
@@ -170,13 +179,17 @@ class _PageEndpoint:
         assets = await asyncio.to_thread(_assets)
         if negotiate(_header(request, "accept"), (JSON, HTML)) != HTML:
             return self._json(request, {**self._about, "assets": assets.address})
-        return await self._page(request, assets.index)
-
-    async def _page(self, request: Request, page: Asset) -> Response:
-        coding = _coding(request, page)
         path = f"{request.scope.get('root_path', '')}/"
         frames = program_sources(_header(request, "host"), path, self._about["page"])
-        policy = self._of_page[POLICY].replace(FRAMES, frames)
+        return await self._page(request, assets.index, self._of_page, frames)
+
+    async def embed(self, request: Request) -> Response:
+        assets = await asyncio.to_thread(_assets)
+        return await self._page(request, assets.embed, self._of_embed, NO_FRAMES)
+
+    async def _page(self, request: Request, page: Asset, security: Mapping[str, str], frames: str) -> Response:
+        coding = _coding(request, page)
+        policy = security[POLICY].replace(FRAMES, frames)
         tag = etag_of(page.body, f"{coding} {policy}")
         caching = {**OWN_COPY, "ETag": tag}
         if is_not_modified(request, tag):
@@ -184,7 +197,7 @@ class _PageEndpoint:
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         body = await asyncio.to_thread(QUICK_CODINGS[coding], page.body.replace(NONCE.encode(), nonce.encode()))
         own = {POLICY: policy.replace(NONCE, nonce), "Content-Type": page.media_type, **_encoding(coding)}
-        return Response(body, headers={**self._of_page, **caching, **own})
+        return Response(body, headers={**security, **caching, **own})
 
     async def program(self, request: Request) -> Response:
         assets = await asyncio.to_thread(_assets)

@@ -52,7 +52,7 @@ from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
+OPEN_PATHS: Final = ("/", "/embed", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
 PAGE_FILES: Final = "/page/"
 SIGN_IN: Final = "/auth/sign-in"
 CALLBACK: Final = "/auth/callback"

@@ -14,6 +14,7 @@ from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, media_type_
 FILES = {
     "index.html": "<script src={assets}/main.js>",
     "program.html": "<script>wait()</script>",
+    "embed.html": "<script src={assets}/embed/embed.js>",
     "main.js": "run()",
     "style/page.css": "p {}",
     "icon.png": "\x89",
@@ -48,6 +49,12 @@ def test_what_is_of_no_known_type_is_none_of_them(folder: Path, name: str) -> No
 def test_the_page_has_the_address_of_its_files(folder: Path) -> None:
     read = read_assets({"": folder})
     assert read.index.body.decode() == f"<script src=page/{read.digest}/main.js>"
+
+
+def test_the_page_for_frames_of_others_has_the_address_of_its_files_and_is_none_of_them(folder: Path) -> None:
+    read = read_assets({"": folder})
+    assert read.embed.body == f"<script src=page/{read.digest}/embed/embed.js>".encode()
+    assert "embed.html" not in read.files
 
 
 def test_the_frame_of_programs_is_none_of_the_files(folder: Path) -> None:

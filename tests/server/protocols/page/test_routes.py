@@ -293,15 +293,46 @@ async def test_a_program_has_a_policy_of_its_own_and_an_origin_of_its_own(http: 
     assert "camera=()" in answer.headers["permissions-policy"]
 
 
-async def test_a_page_that_is_off_has_no_programs() -> None:
+@pytest.mark.parametrize("path", ["/page/program", "/embed"])
+async def test_a_page_that_is_off_has_nothing_for_frames(path: str) -> None:
     async with client(page="off") as http:
-        assert (await http.get("/page/program")).status_code == 404
+        assert (await http.get(path)).status_code == 404
+
+
+async def test_nobody_frames_the_documents_unless_the_operator_names_them(http: httpx.AsyncClient) -> None:
+    async with client(embed_origins="https://wiki.example.com, http://localhost:3000") as embedding:
+        answers = [await each.get("/embed") for each in (http, embedding)]
+        whole = await page_of(embedding)
+    assert [answer.headers["content-type"] for answer in answers] == ["text/html; charset=utf-8"] * 2
+    policies = [
+        dict(each.split(" ", 1) for each in answer.headers["content-security-policy"].split("; "))
+        for answer in (*answers, whole)
+    ]
+    ancestors = [policy.pop("frame-ancestors") for policy in policies]
+    assert ancestors == ["'none'", "https://wiki.example.com http://localhost:3000", "'none'"]
+    for policy in policies[:2]:
+        assert policy["frame-src"] == policy["default-src"] == policy["form-action"] == "'none'"
+        assert policy["script-src"] == policy["connect-src"] == "'self'"
+        assert policy["style-src"].startswith("'self' 'nonce-")
+
+
+async def test_the_documents_in_a_frame_connect_to_no_other_server() -> None:
+    async with client(page="https://a.example.com", embed_origins="https://wiki.example.com") as http:
+        answer = await http.get("/embed")
+    assert "; connect-src 'self'; " in answer.headers["content-security-policy"]
+
+
+async def test_the_addresses_of_the_documents_in_a_frame_are_relative_and_there(http: httpx.AsyncClient) -> None:
+    addresses = addresses_in((await http.get("/embed")).text)
+    assert any(address.endswith("/embed/embed.js") for address in addresses)
+    for address in addresses:
+        assert (await http.get(f"/{address}")).status_code == 200
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        *("/", "/page/program", "/.well-known/agent-card.json", "/nowhere", "/page/0/nope.js", "/healthz"),
+        *("/", "/embed", "/page/program", "/.well-known/agent-card.json", "/nowhere", "/page/0/nope.js", "/healthz"),
         *("/artifacts", "/artifacts/nope", "/auth/sign-in"),
     ],
 )
