@@ -38,7 +38,7 @@ function mountDocuments(place, client) {
   const name = h("h1", { class: "document-name truncate", dir: "auto" });
   const about = h("p", { class: "document-about truncate", role: "status" });
   const open = h("a", { class: "button embed-open", href: `${home}#share=${token}`, target: "_blank", rel: "noopener" }, TEXT.openConversation);
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), open);
+  const head = h("header", { class: "document-head embed-head" }, h("div", { class: "document-title" }, name, about), open);
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const waiting = h("p", { class: "embed-note", role: "status" });
   /** @type {ReturnType<typeof createKeyed<Body>>} */
@@ -68,7 +68,7 @@ function mountDocuments(place, client) {
     tabs.element.hidden = all.length < 2;
     setText(name, artifact ? plainName(artifact.name) : "");
     setText(about, artifact ? stateOf(connection, artifact) : "");
-    open.hidden = connection === "ended";
+    head.hidden = connection === "ended";
     if (artifact) {
       document.title = plainName(artifact.name);
       showArtifact(artifact);

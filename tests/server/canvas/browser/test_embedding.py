@@ -24,7 +24,9 @@ from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import document, step
+from tests.server.canvas.browser.test_accessibility import VIOLATIONS
 from tests.server.canvas.browser.test_signing_in import SCRIPT
+from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -203,6 +205,23 @@ async def test_the_token_is_in_no_address_that_is_requested(
     await expect(window.page.get_by_text("Sea urchins.")).to_be_visible()
     assert f"{guarded.url}/embed" in asked
     assert not [each for each in asked if conversation.token in each]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_in_a_narrow_frame_the_text_has_the_room_and_nothing_is_out_of_reach(
+    conversation: Conversation, open_window: Opener, guarded: Served, scheme: str
+) -> None:
+    await conversation.put("cells.csv", "name,age\nann,42\n")
+    await conversation.put("a-report-with-a-long-name-of-many-words.md", "# Sea urchins\n\nThey graze.")
+    narrow = {"width": 320, "height": 400}
+    address = await conversation.share()
+    page = (await open_window("", address, others=(guarded.url,), viewport=narrow, color_scheme=scheme)).page
+    top = await page.get_by_role("heading", name="Sea urchins").bounding_box()
+    assert top
+    assert top["y"] < 130
+    assert await page.evaluate("document.documentElement.scrollWidth") == 320
+    await page.evaluate(installed_file("axe-core", "axe.min.js"))
+    assert await page.evaluate(VIOLATIONS) == []
 
 
 async def test_a_revoked_link_ends_it_with_a_sentence(
