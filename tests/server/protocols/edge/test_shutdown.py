@@ -45,10 +45,12 @@ async def test_streams_of_tasks_that_go_on_elsewhere_are_completed_without_anoth
         ]
         for stream in streams:
             await anext(stream)
-        assert (await anext(streams[-1]))[0] == "activity"
+        while (await anext(streams[-1]))[0] != "activity":
+            pass
         here.server.should_exit = True
         # A chunked answer that is cut raises.
-        assert [[event async for event in stream] for stream in streams] == [[]] * len(streams)
+        rest = [[event async for event in stream if event[0] != "presence"] for stream in streams]
+        assert rest == [[]] * len(streams)
 
 
 async def test_a_run_is_told_and_can_be_joined_again() -> None:
