@@ -50,6 +50,11 @@ class Caller:
     link: str = ""
     host: str = field(default="", compare=False)
 
+    @staticmethod
+    def from_author(author: str) -> Caller:
+        """The caller whose messages have this sender."""
+        return Caller(link=author.removeprefix(LINK)) if author.startswith(LINK) else Caller(author)
+
     @property
     def author(self) -> str:
         """What messages of this caller say of their sender."""

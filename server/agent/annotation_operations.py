@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeGuard
@@ -35,6 +36,7 @@ class Annotate:
     Attributes:
         text: the comment; empty for a suggestion without one.
         replacement: None for a comment.
+        ask: the comment is for the agent to answer.
     """
 
     artifact_id: str
@@ -42,15 +44,21 @@ class Annotate:
     text: str
     replacement: str | None
     base_version: int | None
+    ask: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Add to the thread of an annotation."""
+    """Add to the thread of an annotation.
+
+    Attributes:
+        ask: the reply is for the agent to answer.
+    """
 
     artifact_id: str
     annotation_id: str
     text: str
+    ask: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +90,47 @@ def is_annotation_operation(intent: object) -> TypeGuard[AnnotationOperation]:
     return isinstance(intent, Annotate | Reply | Decide | AcceptAll)
 
 
+def asks_agent(intent: object, name: str) -> TypeGuard[Annotate | Reply]:
+    """Whether a message is a comment or a reply for the agent to answer: it says so, or mentions the agent.
+
+    Args:
+        name: of the agent; empty if it is unknown.
+    """
+    return isinstance(intent, Annotate | Reply) and (intent.ask or is_mentioned(name, intent.text))
+
+
+def is_mentioned(name: str, text: str) -> bool:
+    """Whether a text has `@` and the name, in capitals or not, as words of their own."""
+    words = r"\s+".join(map(re.escape, name.split()))
+    return bool(words) and re.search(rf"(?<!\w)@{words}(?!-?\w)", text, re.IGNORECASE) is not None
+
+
 class _AnnotateForm(ArtifactOperationForm):
     op: Literal["annotate"]
     selection: SelectionForm
     replacement: str | None = None
+    ask: bool = False
 
     def intent(self, parts: Parts) -> Annotate:
         _check_text_only(parts)
-        is_suggestion = self.replacement is not None
-        text = instruction_of(parts) if is_suggestion else require_text(parts, needed="what the comment is")
+        may_be_empty = self.replacement is not None and not self.ask
+        text = instruction_of(parts) if may_be_empty else require_text(parts, needed="what the comment is")
         _check_size(text)
-        return Annotate(self.artifact_id, self.selection.to_request(), text, self.replacement, self.base_version)
+        selection = self.selection.to_request()
+        return Annotate(self.artifact_id, selection, text, self.replacement, self.base_version, self.ask)
 
 
 class _ReplyForm(OperationForm):
     op: Literal["reply"]
     artifact_id: Id
     annotation_id: Id
+    ask: bool = False
 
     def intent(self, parts: Parts) -> Reply:
         _check_text_only(parts)
         text = require_text(parts, needed="what the reply is")
         _check_size(text)
-        return Reply(self.artifact_id, self.annotation_id, text)
+        return Reply(self.artifact_id, self.annotation_id, text, self.ask)
 
 
 class _DecideForm(OperationForm):

@@ -122,7 +122,8 @@ class ToolStep:
             one); `authentication`: the same, and the message is not recorded; `changed`: `value` is a JSON object of
             the numbers of saved changes by artifact, made in the `once` called `name` (empty outside); `kept`: the
             JSON text `value` is stored as `name`; `set`: `value` is a JSON array of how often the step called `name`
-            (empty: outside) has set the state, and the digest of what it set last (`loops/turn_values.py`).
+            (empty: outside) has set the state, and the digest of what it set last (`loops/turn_values.py`);
+            `answered`: of no call: `value` is the answer to a question in a thread (`edit/thread_question.py`).
     """
 
     tool_use_id: str

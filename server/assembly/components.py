@@ -96,6 +96,7 @@ def make_components(engine: Engine) -> Components:
     sessions = BrowserSessions(secret, backend.ended_sessions, settings.url, clock.seconds)
     pandoc = Pandoc()
     loaded = _card(engine, pandoc)
+    engine.runtime.agent_name = loaded.content.name
     key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(key.sign, keys_url=settings.url + KEYS_PATH) if key else None
     card = CurrentCard(loaded, partial(tools_from, engine.sources), authenticator.security, sign)

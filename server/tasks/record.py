@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
+from a2a_canvas.server.agent.annotation_operations import is_annotation_operation
 from a2a_canvas.server.agent.blocks import Blocks, Progress
 from a2a_canvas.server.agent.events import (
     AgentMessage,
@@ -156,6 +157,16 @@ class TaskRecord:
     def operation(self) -> Operation | None:
         """The operation that the task is; None for a conversation."""
         return None if isinstance(self.intent, Converse) else self.intent
+
+    @property
+    def asks_agent(self) -> bool:
+        """Whether it is a comment or a reply that the agent answers: its message was accepted as one for the model."""
+        return is_annotation_operation(self.operation) and bool(self.transcript)
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether a turn of the agent answers it, not an operation alone."""
+        return self.operation is None or self.asks_agent
 
 
 def fold(record: TaskRecord, entry: Entry) -> TaskRecord:

@@ -66,11 +66,16 @@ AGENT = Writer("agent")
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A comment, or a reply to one."""
+    """A comment, or a reply to one.
+
+    Attributes:
+        task_id: the task that wrote it.
+    """
 
     writer: Writer
     at: datetime
     text: str
+    task_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class Review:
         self._report = report
         self._context_id = context_id
         self._task_id = task_id
-        self._writer = writer
+        self.writer = writer
         self._now = now
         self._new_id = new_id
 
@@ -144,7 +144,7 @@ class Review:
         end = len((await self._store.version(self._ref(artifact_id), version)).content.text)
         async with self._hold(artifact_id) as existing:
             for each in existing:
-                mine = (each.task_id, each.writer, each.state) == (self._task_id, self._writer, "open")
+                mine = (each.task_id, each.writer, each.state) == (self._task_id, self.writer, "open")
                 if mine and each.replacement is not None and (each.version, each.span.end) == (version, end):
                     return await self._change(replace(each, replacement=each.replacement + text))
         (made,) = await self._add(artifact_id, version, [(Span(end, end), text)])
@@ -225,7 +225,7 @@ class Review:
                 version,
                 mark.span,
                 Quote.from_text(content, mark.span),
-                self._writer,
+                self.writer,
                 self._now(),
                 self._task_id,
                 self._remarks(mark.thread),
@@ -235,13 +235,13 @@ class Review:
         )
 
     def _remarks(self, texts: Iterable[str]) -> tuple[Remark, ...]:
-        return tuple(Remark(self._writer, self._now(), text) for text in texts)
+        return tuple(Remark(self.writer, self._now(), text, self._task_id) for text in texts)
 
     async def reply(self, artifact_id: str, annotation_id: str, text: str) -> Annotation:
         """Add to the thread of an annotation; a resolved comment is open again."""
         async with self._hold(artifact_id) as existing:
             found = _find(existing, artifact_id, annotation_id)
-            return await self._change(steps.add_reply(found, Remark(self._writer, self._now(), text)))
+            return await self._change(steps.add_reply(found, Remark(self.writer, self._now(), text, self._task_id)))
 
     async def resolve(self, artifact_id: str, annotation_id: str) -> Annotation:
         """Resolve a comment."""
@@ -262,7 +262,7 @@ class Review:
         """
         async with self._hold(artifact_id) as existing:
             found = _find(existing, artifact_id, annotation_id)
-            if not others and found.writer != self._writer:
+            if not others and found.writer != self.writer:
                 raise NotItsAuthor(annotation_id)
             await self._report(AnnotationsChanged(artifact_id, removed=(annotation_id,)))
         return found
@@ -310,7 +310,7 @@ class Review:
         applied = None
         if merged.text != text:
             applied = await self._store.apply(ref, _edit(text, merged, base))
-        decision = Decision(self._writer, self._now(), applied.version if applied else base)
+        decision = Decision(self.writer, self._now(), applied.version if applied else base)
         accepted = tuple(replace(each, state="accepted", decision=decision) for each in merged.accepted)
         if accepted:
             await self._report(AnnotationsChanged(ref.artifact_id, accepted))
@@ -327,7 +327,7 @@ class Review:
         async with self._hold(artifact_id) as existing:
             found = _find(existing, artifact_id, annotation_id)
             (placed,) = await self._place(artifact_id, (found,))
-            return await self._change(step(found, placed.state, Decision(self._writer, self._now())))
+            return await self._change(step(found, placed.state, Decision(self.writer, self._now())))
 
     async def _change(self, changed: Annotation) -> Annotation:
         await self._report(AnnotationsChanged(changed.artifact_id, (changed,)))
@@ -347,7 +347,7 @@ class Review:
             await self._annotations.release(self._context_id, self._task_id)
 
     def _ref(self, artifact_id: str) -> Ref:
-        return Ref(self._context_id, artifact_id, self._task_id, self._writer.author)
+        return Ref(self._context_id, artifact_id, self._task_id, self.writer.author)
 
 
 def _check_room(artifact_id: str, existing: Iterable[Annotation], more: int) -> None:

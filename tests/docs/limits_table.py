@@ -146,7 +146,7 @@ VALUES = (
     Limit(("canvas:v1 op",), "an operation", _INVALID, "server/agent/test_intent.py"
           "::test_an_unknown_operation_is_refused_with_those_that_there_are"),
     Limit(("canvas:v1 unit", "canvas:v1 strategy", "canvas:v1 mode", "canvas:v1 level", "canvas:v1 group",
-           "canvas:v1 merge", "canvas:v1 format", "canvas:v1 link", "canvas:v1 selection"),
+           "canvas:v1 merge", "canvas:v1 ask", "canvas:v1 format", "canvas:v1 link", "canvas:v1 selection"),
           "a name that the extension defines; true or false; an object", _INVALID,
           "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
     Limit(("canvas:v1 selections",), f"1 to {MAX_SELECTIONS} objects that do not overlap", _INVALID,

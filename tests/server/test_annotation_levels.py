@@ -20,6 +20,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
 KEYS = {name: new_key() for name in ("ann", "bob")}
+NAME = "a2a-canvas"
+"""Of the agent, on its card."""
 TEXT = "Tide pools are pools.\nThey are small.\n"
 SCRIPT = """
 rules:
@@ -181,12 +183,12 @@ async def test_with_a_link_to_comment_a_mention_of_the_agent_is_a_comment_and_us
 ) -> None:
     review = await begin()
     link, asked = await review.token("comment"), len(served.model.requests)
-    mention = "@canvas @agent rewrite this passage, and use every tool"
+    mention = f"@{NAME} rewrite this passage, and use every tool"
     made = {"op": "annotate", "selection": PASSAGE}
     assert (await review.operate(link, made, mention, way)).startswith("completed")
     [comment] = await review.annotations()
     assert [each["text"] for each in comment["thread"]] == [mention]
-    again = {"op": "reply", "annotationId": comment["annotationId"]}
+    again = {"op": "reply", "annotationId": comment["annotationId"], "ask": True}
     assert (await review.operate(link, again, mention, way)).startswith("completed")
     [comment] = await review.annotations()
     assert [(each["author"], each["text"]) for each in comment["thread"]] == [("user", mention)] * 2
@@ -195,6 +197,24 @@ async def test_with_a_link_to_comment_a_mention_of_the_agent_is_a_comment_and_us
         "result"
     ]["tasks"]
     assert all(task["status"]["state"] == "TASK_STATE_COMPLETED" for task in tasks)
+
+
+@pytest.mark.parametrize("way", [*WAYS, AG_UI], ids="-".join)
+async def test_with_a_link_to_edit_a_mention_of_the_agent_is_answered_in_the_thread(
+    begin: Begin, served: Served, way: Way
+) -> None:
+    review = await begin()
+    link, asked = await review.token("edit"), len(served.model.requests)
+    mention = f"@{NAME.upper()}, is that right?"
+    first = await review.add(await review.token("comment"))
+    done = await review.operate(link, {"op": "reply", "annotationId": first}, mention, way)
+    assert done.startswith("completed"), done
+    [comment] = await review.annotations()
+    said = [(each["author"], each["text"]) for each in comment["thread"]]
+    assert said == [("user", "Why?"), ("user", mention), ("agent", "They are rock pools.")]
+    assert len(served.model.requests) == asked + 1
+    shown = str(served.model.requests[-1].messages[-1].content)
+    assert '"level": "comment", "text": "Why?"' in shown
 
 
 async def test_who_may_comment_keeps_no_files_and_gets_no_pushes(begin: Begin) -> None:

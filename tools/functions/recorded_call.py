@@ -38,7 +38,9 @@ from a2a_canvas.tools.json_values import json_text
 from a2a_canvas.tools.tool import Workspace
 
 T = TypeVar("T")
-StepKind = Literal["called", "began", "asked", "authentication", "paused", "changed", "kept", "shown", "took", "set"]
+StepKind = Literal[
+    "called", "began", "asked", "authentication", "paused", "changed", "kept", "shown", "took", "set", "answered"
+]
 """The kinds of steps that a call records, as explained in `ToolStep`."""
 
 

@@ -35,8 +35,17 @@ from a2a_canvas.server.agent.edit.locate import EditBase, check_apart, locate
 from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, put, version_of
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.edit.rewrite_passages import rewrite_passages
+from a2a_canvas.server.agent.edit.thread_question import LevelOf, make_remark
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
-from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
+from a2a_canvas.server.agent.events import (
+    AgentMessage,
+    AssistantOutput,
+    Emit,
+    State,
+    StatusChanged,
+    TranscriptAppended,
+    UserInput,
+)
 from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, Upload, VersionStep
 from a2a_canvas.server.agent.listener import listener, open_workspace
 from a2a_canvas.server.agent.model import LLM, ModelText
@@ -172,6 +181,36 @@ async def run_operation(
     if not is_annotation_operation(request.operation):
         await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
+
+
+async def add_question(
+    request: OperationRequest,
+    *,
+    store: ArtifactStore,
+    emit: Emit,
+    new_id: Callable[[], str],
+    make_review: MakeReview,
+    level_of: LevelOf,
+) -> UserInput | None:
+    """Make a comment or a reply that asks the agent, and record its thread for the turn that answers.
+
+    Returns:
+        The thread; None if it was refused: then the last event is the status.
+    """
+    operation = request.operation
+    assert isinstance(operation, Annotate | Reply)
+    evented = EventedArtifactStore(store, listener(emit))
+    review = make_review("user", evented, emit)
+    try:
+        target = None
+        if isinstance(operation, Annotate):
+            (target,) = await _targets(operation, await evented.get(request.ref), request.ref, evented)
+        quoted = await make_remark(operation, request.ref, target, review, evented, level_of)
+    except (StoreError, InvalidOperation) as error:
+        await emit((await _rejection(error, request.ref, evented)).status(new_id))
+        return None
+    await emit(TranscriptAppended((quoted,)))
+    return quoted
 
 
 async def apply_user_changes(

@@ -8,7 +8,7 @@ Rule 2: the rounds that a step of a function had ended before a crash cut it off
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from typing import Any, Literal, assert_never
@@ -104,14 +104,19 @@ def to_history(
         messages: of the user, those in it.
     """
     by_message = {_first_id(each): each for each in transcripts}
-    shown = (each for each in earlier if each and not _is_about_annotations(each[0]))
+    shown = (each for each in earlier if each and _is_shown(each[0], by_message))
     said = (_without_repeated(each, by_message.get(each[0].message_id, ())) for each in shown)
     return History((*map(to_message, chain.from_iterable(said)), *_RunFold().fold(transcript, messages).before))
 
 
-def _is_about_annotations(message: UserMessage | AgentMessage) -> bool:
-    """Whether it began an operation on annotations, which is no part of what was said."""
-    return isinstance(message, UserMessage) and is_annotation_operation(message.intent)
+def _is_shown(first: UserMessage | AgentMessage, transcripts: Container[str]) -> bool:
+    """Whether a task is part of what was said: an operation on annotations only if it asks the agent.
+
+    Args:
+        transcripts: the first messages of those that there are.
+    """
+    is_about_annotations = isinstance(first, UserMessage) and is_annotation_operation(first.intent)
+    return not is_about_annotations or first.message_id in transcripts
 
 
 def _first_id(transcript: Transcript) -> str:

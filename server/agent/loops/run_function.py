@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending, ending_from_tools
@@ -38,6 +38,7 @@ from a2a_canvas.server.agent.turn.turn import TurnRequest
 from a2a_canvas.store.annotations.review import MakeReview
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
+from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, StepKind
 from a2a_canvas.tools.functions.results import EditError, ToolError
@@ -63,6 +64,7 @@ class AgentRequest:
         agui: what earlier runs have sent to AG-UI clients.
         crashes: how often the task was taken over after a crash.
         frame: seconds within which pieces of the reply are joined; 0 joins nothing.
+        thread: the one in which the first message asks the agent, quoted; None for a message of the conversation.
     """
 
     turn: TurnRequest
@@ -74,6 +76,7 @@ class AgentRequest:
     agui: AguiLog = NO_LOG
     crashes: int = 0
     frame: float = 0.0
+    thread: JsonValue = None
 
 
 async def run_function(
@@ -290,6 +293,8 @@ class _Runs:
             await self._step(kind, value, name)
 
         message = to_message(self.messages[record.message - 1])
+        if record.message == 1 and self.request.thread is not None:
+            message = replace(message, data=(*message.data, self.request.thread))
         services = CallServices(
             record_step,
             self.flushed,

@@ -96,7 +96,7 @@ class _WaitingCall:
                 self.kept[step.name] = step.value
             case "paused":
                 self.runs = False
-            case "shown" | "took" | "set":
+            case "shown" | "took" | "set" | "answered":
                 pass
             case _:
                 assert_never(step.kind)
@@ -145,6 +145,8 @@ def _waiting_calls(transcript: Transcript) -> Collection[_WaitingCall]:
         match item:
             case AssistantOutput(blocks=blocks):
                 uses |= {block.id: block for block in blocks if isinstance(block, ToolUse)}
+            case UserInput(message_id="") | ToolStep(kind="answered"):
+                pass
             case ToolStep(tool_use_id="", kind="called"):
                 waiting[FUNCTION] = _WaitingCall(ToolUse(FUNCTION, "", {}), -1, item.name)
             case ToolStep(tool_use_id=use_id, kind="called"):  # an id may occur again in a later answer
@@ -153,11 +155,10 @@ def _waiting_calls(transcript: Transcript) -> Collection[_WaitingCall]:
                 waiting[use_id].take(item)
             case ToolResult(tool_use_id=use_id):
                 waiting.pop(use_id, None)
-            case UserInput(message_id=message_id):
-                if message_id:
-                    withheld = any(each.credentials for each in waiting.values())
-                    for each in waiting.values():
-                        each.answer(None if withheld else text_of_message(item))
+            case UserInput():
+                withheld = any(each.credentials for each in waiting.values())
+                for each in waiting.values():
+                    each.answer(None if withheld else text_of_message(item))
             case _:
                 assert_never(item)
     return waiting.values()

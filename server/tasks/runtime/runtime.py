@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from a2a_canvas.server.accounts.access import Caller, Level
 from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
-from a2a_canvas.server.agent.annotation_operations import is_annotation_operation
+from a2a_canvas.server.agent.annotation_operations import asks_agent, is_annotation_operation
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
@@ -128,12 +128,14 @@ class Runtime:
         self._store = store = contexts.store
         self._now = now
         self._new_id = new_id
+        self.agent_name = ""  # by which comments mention the agent; the card says it, which is made of a runtime
         self._durable = ownership is not None
         self._ownership = ownership or LocalOwnership(journal)
         admission = admission or Admission()
         self.meter = admission.meter
         self._turns = Turns(
             journal=journal,
+            access=contexts.access,
             store=store,
             llm=llm,
             tools=tools,
@@ -299,7 +301,7 @@ class Runtime:
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),
-            transcript=() if is_annotation_operation(incoming.message.intent) else (to_user_input(incoming.message),),
+            transcript=(to_user_input(incoming.message),) if self._is_for_agent(incoming) else (),
         )
         push = incoming.push and incoming.push.of_task(record)
         with self._turns.reserve(record, incoming.message.sender):
@@ -311,6 +313,12 @@ class Runtime:
             return await self._accept_and_start(
                 record, incoming, partial(self.journal.create, record, message_key, push)
             )
+
+    def _is_for_agent(self, incoming: Incoming) -> bool:
+        """Whether the agent is shown the message: an annotation only if it asks the agent, and its sender may."""
+        intent = incoming.message.intent
+        may_ask = incoming.level >= Level.EDIT and asks_agent(intent, self.agent_name)
+        return may_ask or not is_annotation_operation(intent)
 
     async def _try_continue(self, record: TaskRecord, incoming: Incoming, message_key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""

@@ -16,6 +16,7 @@ Rule 6: a turn works for the sender of the message that its model read last: it 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,11 +24,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from a2a_canvas.server.accounts.access import LINK
+from a2a_canvas.server.accounts.access import LINK, Access, Caller
 from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import GUEST, payer
-from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
-from a2a_canvas.server.agent.endings import INTERNAL_ERROR
+from a2a_canvas.server.agent.annotation_operations import Annotate, Reply
+from a2a_canvas.server.agent.edit.run import OperationRequest, add_question, run_operation
+from a2a_canvas.server.agent.edit.thread_question import (
+    AnswerListener,
+    add_answer,
+    quoted_thread,
+    recorded_answer,
+    with_annotation,
+)
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     Emit,
@@ -76,6 +85,7 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author, Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
+from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.running import HANDED_OVER
 
@@ -98,9 +108,9 @@ NOT_STORED = (
 Run = Callable[[Emit], Awaitable[None]]
 
 
-def needs_model(operation: Operation | None) -> bool:
+def needs_model(record: TaskRecord) -> bool:
     """Whether a task calls the model, and so has to wait for admission (rule 4)."""
-    return operation is None or isinstance(operation, SelectionEdit)
+    return record.is_conversation or isinstance(record.operation, SelectionEdit)
 
 
 def unread_messages(record: TaskRecord) -> tuple[UserMessage, ...]:
@@ -208,6 +218,7 @@ class Turns:
     """The turns that run, by task."""
 
     journal: Journal
+    access: Access
     store: ArtifactStore
     llm: LLM
     tools: Callable[[], Sequence[AnyTool]]
@@ -246,7 +257,7 @@ class Turns:
             QueueFull: there is no place.
             QuotaReached: the tokens of today are used up.
         """
-        if not needs_model(record.operation):
+        if not needs_model(record):
             return nullcontext(False)
         self.check_tokens(record, sender)
         return self.admission.reserve(payer(record.owner, sender))
@@ -273,18 +284,18 @@ class Turns:
         self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
 
     def _handle(self, record: TaskRecord) -> TurnHandle:
-        began, operation = self.now(), record.operation
+        began = self.now()
         metrics = TurnMetrics(
             self.metrics,
             lambda: {tool.name for tool in self.tools()},
             lambda: self.now() - began,
-            conversation=operation is None,
+            conversation=record.is_conversation,
         )
-        return TurnHandle(began, metrics, sender_of(record), operation=operation)
+        return TurnHandle(began, metrics, sender_of(record), operation=record.operation)
 
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
         self._handles[record.task_id] = handle
-        if needs_model(handle.operation):
+        if needs_model(record):
             handle.ticket = self.admission.enter(record.context_id, payer(record.owner, handle.sender), begun=begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
 
@@ -369,11 +380,14 @@ class Turns:
             await emit(self._failed(INTERNAL_ERROR))
 
     async def _run_started(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
+        asked = await self._with_question(record, handle, emit)
+        if asked is None:
+            return
         await self._wait_for_admission(record.task_id, handle, emit, State.SUBMITTED)
-        if handle.operation:
-            await self._run_operation(record, handle, handle.operation, emit)
+        if handle.operation and not record.is_conversation:
+            await self._run_operation(record, handle, emit)
         else:
-            await self._run_conversation(record, handle, emit, await self._earlier(record))
+            await self._run_conversation(asked, handle, emit, await self._earlier(record))
 
     async def _run_resumed(self, orphan: Orphan, handle: TurnHandle, emit: Emit) -> None:
         record = orphan.record
@@ -385,6 +399,9 @@ class Turns:
         try:
             drafts = await open_drafts(store, record.context_id, record.task_id)
             await roll_back_drafts(_to_interrupted_turn(record, drafts), store, emit, record.artifacts)
+            asked = record if ending else await self._with_question(record, handle, emit)
+            if asked is None:
+                return
             if ending is None:
                 await self._wait_for_admission(record.task_id, handle, emit, record.state, resumed=True)
             earlier = await self._earlier(record)
@@ -395,10 +412,10 @@ class Turns:
             await self.abandon(record)
             await self._close_drafts(record, handle, emit)
             await emit(ending)
-        elif handle.operation:
-            await self._run_operation(record, handle, handle.operation, emit)
+        elif handle.operation and not record.is_conversation:
+            await self._run_operation(record, handle, emit)
         else:
-            await self._run_conversation(record, handle, emit, earlier, drafts, orphan.resumptions)
+            await self._run_conversation(asked, handle, emit, earlier, drafts, orphan.resumptions)
 
     async def abandon(self, record: TaskRecord) -> None:
         """A task is about to end without a turn: its calls that wait, or were interrupted, are not run again."""
@@ -413,7 +430,7 @@ class Turns:
             return handle.ending
         if orphan.write_failures:
             return self._failed(NOT_STORED)
-        is_function = self.agent is not None and handle.operation is None
+        is_function = self.agent is not None and orphan.record.is_conversation
         crashes = orphan.resumptions - (run_record(orphan.record.transcript).crashes if is_function else 0)
         return self._failed(TOO_MANY_RESUMPTIONS) if crashes > MAX_RESUMPTIONS else None
 
@@ -446,11 +463,33 @@ class Turns:
         await evented.prepare_all()
         await evented.close_all()
 
-    async def _run_operation(self, record: TaskRecord, handle: TurnHandle, operation: Operation, emit: Emit) -> None:
-        message_id = record.first_message.message_id
-        owner = handle.sender == record.owner
-        request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress, owner)
-        if needs_model(operation):
+    async def _with_question(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> TaskRecord | None:
+        """The record, with the thread in which it asks the agent, if it does; None if the task has ended instead."""
+        if not record.asks_agent or quoted_thread(record.transcript):
+            return record
+        quoted = await add_question(
+            self._operation_request(record, handle),
+            store=self.store_of(record.task_id, handle),
+            emit=emit,
+            new_id=self.new_id,
+            make_review=partial(self._make_review, record, handle),
+            level_of=partial(self._level_of, record),
+        )
+        return replace(record, transcript=(*record.transcript, quoted)) if quoted else None
+
+    async def _level_of(self, record: TaskRecord, account: str) -> str:
+        caller = Caller.from_author(account)
+        step = partial(self.access.level, caller, record.context_id, record.owner)
+        return (await retry_while_unavailable(step, _pause)).word
+
+    def _operation_request(self, record: TaskRecord, handle: TurnHandle) -> OperationRequest:
+        assert record.operation
+        ids = record.first_message.message_id, record.task_id, record.context_id
+        return OperationRequest(record.operation, *ids, record.progress, handle.sender == record.owner)
+
+    async def _run_operation(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
+        request = self._operation_request(record, handle)
+        if needs_model(record):
             one_by_one = bool(self.agent and self.agent.editor) or is_ready_made(self.llm.name)
             request = replace(request, suggests=await self._suggests(record), separately=one_by_one)
         await run_operation(
@@ -535,6 +574,36 @@ class Turns:
         drafts: tuple[str, ...] = (),
         crashes: int = 0,
     ) -> None:
+        if not record.asks_agent:
+            await self._converse(record, handle, emit, earlier, drafts, crashes)
+            return
+        listening = AnswerListener(emit)
+        answer = recorded_answer(record.transcript)
+        if answer is None:
+            await self._converse(record, handle, listening.take, earlier, drafts, crashes)
+        else:
+            listening.completed = Ending(State.COMPLETED, answer).status(self.new_id)
+        if listening.completed:
+            await self._add_answer(record, handle, emit, listening.completed)
+
+    async def _add_answer(self, record: TaskRecord, handle: TurnHandle, emit: Emit, completed: StatusChanged) -> None:
+        """Add the answer of a turn to the thread that asked for it, and end the task, in one event-loop step."""
+        assert isinstance(record.operation, Annotate | Reply)
+        store = EventedArtifactStore(self.store_of(record.task_id, handle), listener(emit))
+        review = self._make_review(record, handle, "agent", store, emit)
+        text = completed.message.text if completed.message else ""
+        asked = await add_answer(record.operation, record.task_id, review, text)
+        await emit(with_annotation(completed, asked))
+
+    async def _converse(
+        self,
+        record: TaskRecord,
+        handle: TurnHandle,
+        emit: Emit,
+        earlier: tuple[Transcript, ...],
+        drafts: tuple[str, ...],
+        crashes: int,
+    ) -> None:
         request = TurnRequest(
             task_id=record.task_id,
             context_id=record.context_id,
@@ -559,7 +628,8 @@ class Turns:
         await run_turn(
             request,
             llm=self._metered_model(record, handle),
-            tools=self.tools(),
+            # In a thread, a question is a reply like any other.
+            tools=[each for each in self.tools() if each is not ask_user or not record.asks_agent],
             find_tool=self.find_tool,
             store=self.store_of(record.task_id, handle),
             emit=emit,
@@ -601,7 +671,8 @@ class Turns:
         spend = partial(self._spend, record, handle)
         earlier = await retry_while_unavailable(partial(self.journal.earlier_messages, record), _pause)
         tokens_left = partial(self._tokens_left, record, handle)
-        return AgentRequest(turn, messages, values, earlier, spend, tokens_left, record.agui, frame=self.frame)
+        request = AgentRequest(turn, messages, values, earlier, spend, tokens_left, record.agui, frame=self.frame)
+        return replace(request, thread=json.loads(quoted_thread(record.transcript))) if record.asks_agent else request
 
     def _tokens_left(self, record: TaskRecord, handle: TurnHandle) -> int | None:
         return self.admission.meter.tokens_left(payer(record.owner, handle.sender))

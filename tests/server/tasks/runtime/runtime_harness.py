@@ -12,6 +12,7 @@ from a2a_canvas.server.agent.events import (
     State,
     StatusChanged,
 )
+from a2a_canvas.server.agent.loops.agent_function import AgentRun, agent_function
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.metrics import Metrics
@@ -79,6 +80,7 @@ class RuntimeHarness:
         journal: type[InMemoryJournal] | None = None,
         admission: Admission | None = None,
         tools: Sequence[AnyTool] = TOOLS,
+        agent: AgentRun | None = None,
     ) -> None:
         self.llm = llm or FakeLLM(calls)
         self.clock = Clock()
@@ -97,6 +99,7 @@ class RuntimeHarness:
             sleep=no_time,
             admission=admission,
             metrics=self.metrics,
+            agent=agent and agent_function(agent),
         )
 
     async def send(
