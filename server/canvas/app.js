@@ -314,8 +314,10 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
      * @param {string} instruction
      * @param {"replace"|"insert_before"|"insert_after"} [strategy]
      */
-    edit({ artifactId, version, start, end, text }, instruction, strategy = "replace") {
-      const fields = { baseVersion: version, selection: { start, end, text }, strategy };
+    edit({ artifactId, version, start, end, text, others = [] }, instruction, strategy = "replace") {
+      const selection = { start, end, text };
+      const places = others.length > 0 ? { selections: [selection, ...others] } : { selection };
+      const fields = { baseVersion: version, ...places, strategy };
       return operate("edit", artifactId, fields, [{ text: instruction }]);
     },
 

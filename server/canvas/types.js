@@ -118,6 +118,7 @@
  * @property {number} lineStart
  * @property {number} lineEnd
  * @property {string} text
+ * @property {{start: number, end: number, text: string}[]} [others]  passages that are selected with it
  *
  * @typedef {{owner: string, level: "read"|"comment"|"edit"|"approve"}} Shared
  *

@@ -212,7 +212,7 @@ export function createDocumentPane(app) {
       text: text ?? "",
       kind,
       readOnly: true,
-      onSelect: (/** @type {import("./markdown/selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
+      onSelect: (/** @type {import("./markdown/selection.js").Passage|null} */ passage, adds = false) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage, adds)),
       onInput: (/** @type {import("./views.js").Input} */ input) => typing.takeInput(artifactId, input),
       onMove: (/** @type {{start: number, end: number}} */ range) => movedTo(artifactId, range),
     };
@@ -264,8 +264,10 @@ export function createDocumentPane(app) {
       written = ranges;
       shownOf = of;
       view.update(text, artifact);
-      const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
-      view.mark({ selection, writing: ranges, notes: review.marks(state, artifact) });
+      const chosen = state.selection?.artifactId === artifact.artifactId ? state.selection : null;
+      const selection = chosen && toShown(chosen, ranges);
+      const others = (chosen?.others ?? []).flatMap((one) => toShown(one, ranges) ?? []);
+      view.mark({ selection, others, writing: ranges, notes: review.marks(state, artifact) });
     }
     view.showPeople?.(state.version === null ? placed(people.marks(artifact.artifactId), typed) : []);
     follower.textChanged(artifact.open);
@@ -307,8 +309,8 @@ export function createDocumentPane(app) {
     showToEnd();
   }
 
-  /** @param {string} artifactId @param {import("./markdown/selection.js").Passage|null} passage */
-  function select(artifactId, passage) {
+  /** @param {string} artifactId @param {import("./markdown/selection.js").Passage|null} passage @param {boolean} adds */
+  function select(artifactId, passage, adds) {
     const artifact = store.state.artifacts[artifactId];
     const text = artifact?.text ?? "";
     const there = passage && store.state.version === null && toArtifact(passage, written);
@@ -320,7 +322,10 @@ export function createDocumentPane(app) {
       return;
     }
     const { start, end } = range;
-    const selection = { artifactId, version: artifact.version, start, end, text: text.slice(start, end), ...linesOf(text, start, end) };
+    const before = adds && store.state.selection?.artifactId === artifactId ? store.state.selection : null;
+    const also = before ? [before, ...(before.others ?? [])] : passage.others;
+    const others = also?.filter((one) => one.end <= start || one.start >= end).map((one) => ({ start: one.start, end: one.end, text: one.text }));
+    const selection = { artifactId, version: artifact.version, start, end, text: text.slice(start, end), ...linesOf(text, start, end), ...(others?.length && { others }) };
     store.dispatch({ type: "selected", selection });
   }
 

@@ -35,7 +35,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {HTMLElement} element
  * @property {HTMLElement} scroller
  * @property {(text: string, artifact: ArtifactView) => void} update
- * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[], notes?: Note[]}) => void} mark
+ * @property {(marks: {selection: SourceRange|null, others?: SourceRange[], writing: (SourceRange & {text?: string|null})[], notes?: Note[]}) => void} mark
  * @property {(range: SourceRange) => number|null} heightOf  where the beginning of a passage is on the screen, seen or not
  * @property {(range: SourceRange) => void} reveal  scrolls to a passage that is not seen
  * @property {(marks: import("../presence/roster.js").PersonMark[]) => void} [showPeople]  shows where others are
@@ -55,7 +55,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {string} text
  * @property {Kind} kind
  * @property {boolean} readOnly
- * @property {(passage: Passage|null) => void} onSelect
+ * @property {(passage: Passage|null, adds?: boolean) => void} onSelect  `adds`: to what is selected, with Ctrl or Cmd
  * @property {(input: Input) => void} onInput
  * @property {(range: SourceRange) => void} [onMove]  the user has moved the cursor, where there is one
  * @property {import("./markdown/links.js").Documents} [documents]  of the same conversation
@@ -104,7 +104,7 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
   const [{ createMarkdownView }, { passageOf, visibleRanges }] = await markdownPart.get(tell);
   const selectionMark = createHighlighter("document-passage");
   const writingMark = createHighlighter("document-writing");
-  /** @type {{selection: SourceRange|null, writing: SourceRange[], notes?: Note[]}} */
+  /** @type {{selection: SourceRange|null, others?: SourceRange[], writing: SourceRange[], notes?: Note[]}} */
   let marks = { selection: null, writing: [] };
   const links = createLinks(documents, () => (markdown.renderAll(), markdown.element));
   const refresh = () => markdown.refresh();
@@ -134,7 +134,7 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
   const people = createOverlay(scroller, (start, end) => visibleRanges(markdown, start, end));
   const resizes = new ResizeObserver(people.draw);
   resizes.observe(markdown.element);
-  const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
+  const stop = watchSelection(markdown.element, (range, adds) => onSelect(range && passageOf(markdown, range), adds));
   addEventListener("beforeprint", markdown.renderAll);
   const shownOf = (/** @type {string} */ next, /** @type {ArtifactView} */ { open }) => (open ? completePart(next) : next);
   markdown.update(shownOf(text, artifact));
@@ -158,9 +158,9 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
 
   /** What was rendered again has lost its marks. */
   function remark() {
-    const { selection, writing } = marks;
+    const { selection, others = [], writing } = marks;
     notes.draw(marks.notes ?? []);
-    selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);
+    selectionMark((selection ? [selection, ...others] : []).flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
     writingMark(writing.flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
     people.draw();
   }
@@ -444,17 +444,26 @@ function selectDrawn(target) {
  * Tells what is selected in an element, once it is at rest; null when the user takes a selection back. What is selected
  * elsewhere, in a field for example, changes nothing, and neither does a selection that is lost with the text under it.
  * @param {HTMLElement} element
- * @param {(range: Range|null) => void} tell
+ * @param {(range: Range|null, adds: boolean) => void} tell
  * @returns {() => void}  ends it
  */
 function watchSelection(element, tell) {
+  /** Whether the pointer was pressed with Ctrl or Cmd: what is selected is added, and a click alone adds nothing. */
+  let adds = false;
+  const onPress = (/** @type {PointerEvent} */ event) => (adds = event.ctrlKey || event.metaKey);
+  const onKey = (/** @type {KeyboardEvent} */ { key }) => key.startsWith("Arrow") && (adds = false);
   const settling = createSettling(element, (byUser) => {
     const selection = document.getSelection();
+    if (adds && selection?.isCollapsed) {
+      return;
+    }
     if (selection?.anchorNode && selection.rangeCount > 0 && element.contains(selection.anchorNode) && (byUser || !selection.isCollapsed)) {
-      tell(selection.isCollapsed ? null : selection.getRangeAt(0));
+      tell(selection.isCollapsed ? null : selection.getRangeAt(0), adds);
     }
   });
   document.addEventListener("selectionchange", settling.selectionChanged);
+  element.addEventListener("pointerdown", onPress);
+  element.addEventListener("keydown", onKey);
   return () => {
     document.removeEventListener("selectionchange", settling.selectionChanged);
     settling.end();

@@ -77,11 +77,12 @@ export function isProse({ name, mediaType }) {
 }
 
 /**
- * How a passage is named: by its lines.
- * @param {{lineStart: number, lineEnd: number}} selection
+ * How a passage is named: by its lines; of several, the last selected.
+ * @param {{lineStart: number, lineEnd: number, others?: readonly unknown[]}} selection
  */
-export function placeOf({ lineStart, lineEnd }) {
-  return lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
+export function placeOf({ lineStart, lineEnd, others = [] }) {
+  const lines = lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
+  return others.length > 0 ? `${lines} and ${others.length} more` : lines;
 }
 
 /**

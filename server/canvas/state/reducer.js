@@ -405,7 +405,8 @@ function selectionMoved({ selection, version }, artifact, changes) {
   }
   const lines = moved === selection ? selection : linesOf(artifact.text, moved.start, moved.end);
   const { lineStart, lineEnd } = lines;
-  return { ...moved, lineStart, lineEnd, version: artifact.version };
+  const others = selection.others?.flatMap((one) => mapRange(one, changes) ?? []);
+  return { ...moved, lineStart, lineEnd, version: artifact.version, ...(others && { others }) };
 }
 
 /** Whether the user may change what is open. @param {State} state */

@@ -44,7 +44,7 @@ import { createSettling } from "./settling.js";
 /**
  * What is shown in the text beside the text itself: the selected passage, what is being written, comments and suggestions.
  * In place of a passage that is being rewritten, `text` is shown, if it is given; it is no part of the editor's text.
- * @typedef {{selection: SourceRange|null, writing: readonly (SourceRange & {text?: string|null})[], notes?: readonly Note[]}} Marks
+ * @typedef {{selection: SourceRange|null, others?: SourceRange[], writing: readonly (SourceRange & {text?: string|null})[], notes?: readonly Note[]}} Marks
  */
 
 /** A longer text has no colours: parsing it would take more of each frame than there is. In characters. */
@@ -91,6 +91,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         prose ? [EditorView.lineWrapping, EditorView.perLineTextDirection.of(true)] : lineNumbers(),
         EditorState.tabSize.of(prose ? 4 : 2),
         historySlot.of(history()),
+        EditorState.allowMultipleSelections.of(true),
         drawSelection(),
         indentOnInput(),
         bracketMatching(),
@@ -249,8 +250,11 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 
 /** @param {any} state @param {string} text @returns {Passage|null} */
 function selectedPassage(state, text) {
-  const { from, to } = state.selection.main;
-  return from === to ? null : passage(text, { start: from, end: to });
+  const { main, ranges } = state.selection;
+  const others = ranges
+    .filter((/** @type {any} */ range) => range !== main && !range.empty)
+    .map((/** @type {any} */ { from, to }) => ({ start: from, end: to, text: text.slice(from, to) }));
+  return main.empty ? null : { ...passage(text, { start: main.from, end: main.to }), ...(others.length > 0 && { others }) };
 }
 
 // --- marks
@@ -321,7 +325,7 @@ const marksField = StateField.define({
 });
 
 /** @param {Marks} marks @param {number} length */
-function decorationsOf({ selection, writing, notes = [] }, length) {
+function decorationsOf({ selection, others = [], writing, notes = [] }, length) {
   const within = (/** @type {SourceRange} */ { start, end }) => [Math.min(start, length), Math.min(end, length)];
   const ranges = writing.flatMap((range) => {
     const [start, end] = within(range);
@@ -338,8 +342,8 @@ function decorationsOf({ selection, writing, notes = [] }, length) {
     ranges.push(...(start < end ? [Decoration.mark(mark).range(start, end)] : []));
     ranges.push(...(note.text ? [Decoration.widget({ widget: new Suggested(note), side: 1 }).range(end)] : []));
   }
-  if (selection) {
-    const [start, end] = within(selection);
+  for (const one of selection ? [selection, ...others] : []) {
+    const [start, end] = within(one);
     ranges.push(...(start < end ? [Decoration.mark({ class: "document-passage" }).range(start, end)] : []));
   }
   return Decoration.set(ranges, true);

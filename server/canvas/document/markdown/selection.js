@@ -18,7 +18,7 @@ import { domRange, textOffset } from "./visible_text.js";
 /** @typedef {import("./markdown_render.js").Run} Run */
 /** @typedef {{start: number, end: number}} SourceRange */
 /** A rendered block and where its source starts. @typedef {{rendered: RenderedBlock, start: number}} PlacedBlock */
-/** @typedef {{start: number, end: number, text: string, lineStart: number, lineEnd: number}} Passage */
+/** @typedef {{start: number, end: number, text: string, lineStart: number, lineEnd: number, others?: {start: number, end: number, text: string}[]}} Passage */
 
 /**
  * The passage of the source that is selected; null if nothing of the document is.

@@ -101,8 +101,9 @@ export function createTyping(app, { viewOf, onChange }) {
     if (version === artifact.version) {
       const place = /** @type {import("./saving.js").Saving} */ (saving).mapToShown;
       const writing = overlays(artifact, Object.values(state.edits)).map((one) => place(artifact.artifactId, one));
-      const { selection } = state;
-      view.mark({ selection: selection?.artifactId === artifact.artifactId ? place(artifact.artifactId, selection) : null, writing, notes });
+      const selection = state.selection?.artifactId === artifact.artifactId ? state.selection : null;
+      const others = (selection?.others ?? []).map((one) => place(artifact.artifactId, one));
+      view.mark({ selection: selection && place(artifact.artifactId, selection), others, writing, notes });
     }
   }
 
@@ -118,10 +119,11 @@ export function createTyping(app, { viewOf, onChange }) {
     }
     const artifact = store.state.artifacts[id];
     const now = viewOf(id)?.selection?.();
-    if (!artifact || !now || artifact.open || store.state.version !== null || artifact.text?.slice(now.start, now.end) !== now.text) {
+    const all = now ? [now, ...(now.others ?? [])] : [];
+    if (!artifact || !now || artifact.open || store.state.version !== null || all.some((one) => artifact.text?.slice(one.start, one.end) !== one.text)) {
       return null;
     }
-    const written = overlays(artifact, Object.values(store.state.edits)).some((one) => one.start < now.end && one.end > now.start);
-    return written ? null : { artifactId: id, version: artifact.version, ...now, ...linesOf(artifact.text, now.start, now.end) };
+    const written = overlays(artifact, Object.values(store.state.edits)).some((one) => all.some(({ start, end }) => one.start < end && one.end > start));
+    return written ? null : { artifactId: id, version: artifact.version, ...now, ...linesOf(artifact.text ?? "", now.start, now.end) };
   }
 }
