@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * What stands at a passage after it was rewritten: what was there before, and *Keep · Try again · Undo*. It goes when the user
- * goes on, selects something, or another version is current.
+ * goes on: presses something else in the document, or Escape, or another version is current.
  */
 
 import { button } from "../controls.js";
@@ -25,6 +25,8 @@ export function createOutcome(app, { panel, rectOf }) {
   const box = h("div", { class: "passage-box", role: "group", "aria-label": TEXT.passageRewritten }, before, actions);
   const bar = h("div", { class: "passage-bar passage-outcome", hidden: true, onkeydown: escape }, box);
   const said = h("p", { class: "visually-hidden", role: "status" });
+  panel.addEventListener("pointerdown", () => store.state.outcome && done());
+  panel.addEventListener("keydown", (event) => store.state.outcome && escape(event), { capture: true });
   const { move } = keepBeside(bar, panel, () => (store.state.outcome ? rectOf(store.state.outcome) : undefined));
   store.subscribe((state, previous) => {
     if (state.outcome !== previous.outcome || state.artifactId !== previous.artifactId || state.version !== previous.version || state.lastChanged !== previous.lastChanged) {

@@ -92,6 +92,21 @@ async def test_a_rewritten_passage_is_kept_or_rewritten_once_more(window: OpenPa
     await expect(page.locator(".document-scroller")).to_be_focused()
 
 
+@pytest.mark.parametrize("goes_on", ["press", "Escape"])
+async def test_who_goes_on_keeps_a_rewritten_passage(window: OpenPage, served: Served, goes_on: str) -> None:
+    page = await with_document(window, served, f"midges-{goes_on.lower()}")
+    served.gate.open()
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(outcome(page)).to_be_visible()
+    if goes_on == "press":
+        await document(page).get_by_text("two", exact=True).click()
+    else:
+        await page.locator(".document-scroller").press("Escape")
+    await expect(outcome(page)).to_be_hidden()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+
+
 async def test_the_reference_of_a_message_to_a_passage_is_removed(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "flies")
     served.gate.open()

@@ -292,6 +292,7 @@ async def with_agents_version_and_typed(window: OpenPage, served: Served, what: 
     await bar(page).get_by_role("button", name="Shorter").click()
     served.gate.open()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
+    await page.get_by_role("button", name="Keep").click()
     source = await edit_source(page)
     await type_behind(page, FIRST, "!")
     await expect(version(page, 3)).to_be_visible()
