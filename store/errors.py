@@ -15,6 +15,7 @@ StoreError
 ├── NotItsAuthor          only its author, and the owner of the context, may withdraw it
 ├── WrongAnnotationKind   the step is one for comments, or for suggestions
 ├── RemarkTooLong         a comment of more bytes than one may have
+├── ThreadFull            a thread of more remarks, or more bytes, than one may have
 ├── TooManyAnnotations    the artifact has as many open annotations as it may have
 ├── InvalidChange
 │   ├── EmptyUpdate       an update without parts
@@ -175,6 +176,15 @@ class RemarkTooLong(StoreError):
         super().__init__(f"The comment has {size} bytes; {limit} are allowed. Shorten it.")
         self.size = size
         self.limit = limit
+
+
+class ThreadFull(StoreError):
+    def __init__(self, annotation_id: str, remarks: int, size: int) -> None:
+        super().__init__(
+            f"The thread of annotation {annotation_id!r} is full: it may have {remarks} remarks and {size} bytes. "
+            "Resolve it, and begin another one."
+        )
+        self.annotation_id = annotation_id
 
 
 class TooManyAnnotations(StoreError):

@@ -44,6 +44,7 @@ DONE, CONFIGURED = "<task>", "<task with a config>"
 WAITING, WAITING_CONTEXT = "<waiting task>", "<its context>"
 CONTEXT, REMOVED, FILE = "<context>", "<context to remove>", "<file of the page>"
 SHARE, GIVEN_CONTEXT, GIVEN = "<share>", "<given context>", "<given share>"
+COMMENT, SUGGESTION = "<comment>", "<suggestion>"
 CODE, STATE, FLOW, SESSION = "<code>", "<state>", "<cookie of a sign-in>", "<cookie of a session>"
 FRIEND_NAME = "<friend>"
 """The name of a user that the sender gives a context to, and gets one from."""
@@ -264,6 +265,14 @@ def _of_operations() -> Iterator[Asked]:
         (CONTEXT, {"op": "redo", **at}),
         (CONTEXT, {"op": "restore", **at, "version": 1}),
         (CONTEXT, {"op": "edit", **at, "selection": _SELECTION, "strategy": "replace"}),
+        (CONTEXT, {"op": "annotate", **at, "selection": _SELECTION}),
+        (CONTEXT, {"op": "annotate", **at, "selection": _SELECTION, "replacement": "T"}),
+        (CONTEXT, {"op": "reply", **at, "annotationId": COMMENT}),
+        (CONTEXT, {"op": "resolve", **at, "annotationId": COMMENT}),
+        (CONTEXT, {"op": "withdraw", **at, "annotationId": COMMENT}),
+        (CONTEXT, {"op": "accept", **at, "annotationId": SUGGESTION}),
+        (CONTEXT, {"op": "reject", **at, "annotationId": SUGGESTION}),
+        (CONTEXT, {"op": "accept-all", **at, "by": "bob"}),
         (CONTEXT, {"op": "shares"}),
         (CONTEXT, {"op": "share", **gives}),
         (CONTEXT, {"op": "unshare", "shareId": SHARE}),
@@ -295,6 +304,8 @@ def _of_artifacts() -> Iterator[Asked]:
     for below in ("", "/mine", "/mine?raw=1", "?format=zip", "/mine/versions", "/mine/versions/1"):
         yield Asked("GET", f"/artifacts/{CONTEXT}{below}")
     yield Asked("GET", f"/artifacts/{CONTEXT}/mine/versions/2/diff?from=1")
+    yield Asked("GET", f"/artifacts/{CONTEXT}/mine/annotations")
+    yield Asked("GET", f"/artifacts/{CONTEXT}/mine/annotations/{COMMENT}")
     yield Asked("GET", f"/artifacts/{CONTEXT}/events", None, {"Last-Event-ID": "1", "Accept": "text/event-stream"})
     moved = {"window": "1", "artifactId": "mine", "version": 1, "start": 0, "end": 4}
     yield Asked("POST", f"/artifacts/{CONTEXT}/presence", moved)
@@ -311,7 +322,8 @@ def _of_artifacts() -> Iterator[Asked]:
 
 
 def _of_routes() -> Iterator[Asked]:
-    for path in ("/", "/.well-known/agent-card.json", "/healthz", "/readyz", "/metrics", "/auth/session", "/embed"):
+    pages = ("/", "/embed", "/page/program")
+    for path in (*pages, "/.well-known/agent-card.json", "/healthz", "/readyz", "/metrics", "/auth/session"):
         yield Asked("GET", path)
     yield Asked("GET", FILE, None, {"Accept-Encoding": "gzip"})
     yield Asked("POST", "/auth/signed-urls", {"path": "/artifacts/notes/events"})

@@ -29,6 +29,7 @@ from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE
 from a2a_canvas.server.wire import CANVAS
 from tests.every_request import (
     CODE,
+    COMMENT,
     CONFIGURED,
     CONTEXT,
     DONE,
@@ -45,6 +46,7 @@ from tests.every_request import (
     SESSION,
     SHARE,
     STATE,
+    SUGGESTION,
     WAITING,
     WAITING_CONTEXT,
     Asked,
@@ -157,6 +159,8 @@ class Victim:
                 WAITING_CONTEXT: self._waiting_context,
                 CONFIGURED: self._configured,
                 REMOVED: self._context_to_remove,
+                COMMENT: self._annotation,
+                SUGGESTION: partial(self._annotation, replacement="T"),
                 SHARE: partial(self._share, self._context, self._friend),
                 GIVEN: self._share_of_friend,
                 FILE: self._file,
@@ -242,6 +246,12 @@ class Victim:
     async def _share(self, context: str, user: str, headers: Mapping[str, str] | None = None) -> str:
         asked = Asked("POST", f"/artifacts/{context}/shares", {"user": user, "level": "edit"})
         return str((await self._made(asked, headers)).json["shareId"])
+
+    async def _annotation(self, **fields: str) -> str:
+        """Of the artifact `mine`, which the requests before it have made."""
+        asked = {"op": "annotate", "artifactId": "mine", "selection": {"start": 0, "end": 1}, **fields}
+        made = await self._made(rpc("SendMessage", message_10(contextId=self._context, metadata={CANVAS: asked})))
+        return str(made.json["result"]["task"]["status"]["message"]["metadata"][CANVAS]["annotationIds"][0])
 
     async def _share_of_friend(self) -> str:
         return await self._share(self._given, self._name, self._headers_of_friend)

@@ -26,6 +26,12 @@ MAX_OPEN = 10_000
 """Open annotations of an artifact."""
 MAX_REMARK_BYTES = 20_000
 """UTF-8 bytes of a comment or a reply."""
+MAX_THREAD_BYTES = 100_000
+"""UTF-8 bytes of all remarks of a thread: each change of an annotation writes it whole."""
+MAX_REMARKS = 200
+"""Remarks of a thread."""
+MAX_ACCEPTED = 1_000
+"""Suggestions that are accepted at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,15 @@ class Writer:
 
     @property
     def shown_name(self) -> str:
-        """The name by which annotations are filtered: `agent`, or that of the user."""
+        """`agent`, or the name of the user."""
         return "agent" if self.author == "agent" else self.name
+
+    def is_called(self, name: str) -> bool:
+        """Whether annotations by this author are meant: `agent` and `guest` are no names of users."""
+        is_guest = self.author == "user" and self.name != self.account
+        if name in ("agent", "guest"):
+            return self.author == "agent" if name == "agent" else is_guest
+        return self.author == "user" and not is_guest and self.name == name
 
 
 AGENT = Writer("agent")

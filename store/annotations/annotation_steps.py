@@ -15,8 +15,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES, Annotation, Decision, Remark, ShownState
-from a2a_canvas.store.errors import AnnotationClosed, AnnotationStale, RemarkTooLong, WrongAnnotationKind
+from a2a_canvas.store.annotations.annotation import (
+    MAX_REMARK_BYTES,
+    MAX_REMARKS,
+    MAX_THREAD_BYTES,
+    Annotation,
+    Decision,
+    Remark,
+    ShownState,
+)
+from a2a_canvas.store.errors import AnnotationClosed, AnnotationStale, RemarkTooLong, ThreadFull, WrongAnnotationKind
 
 
 def add_reply(annotation: Annotation, remark: Remark) -> Annotation:
@@ -24,8 +32,12 @@ def add_reply(annotation: Annotation, remark: Remark) -> Annotation:
 
     Raises:
         RemarkTooLong: the remark has more than `MAX_REMARK_BYTES`.
+        ThreadFull: the thread would have more than `MAX_REMARKS`, or more than `MAX_THREAD_BYTES`.
     """
     check_remark(remark.text)
+    size = sum(len(each.text.encode()) for each in (*annotation.thread, remark))
+    if len(annotation.thread) >= MAX_REMARKS or size > MAX_THREAD_BYTES:
+        raise ThreadFull(annotation.annotation_id, MAX_REMARKS, MAX_THREAD_BYTES)
     answered = replace(annotation, thread=(*annotation.thread, remark))
     return replace(answered, state="open", decision=None) if annotation.state == "resolved" else answered
 

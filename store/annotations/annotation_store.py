@@ -38,6 +38,10 @@ class AnnotationStore(Protocol):
         """
         ...
 
+    def abandon(self, context_id: ContextKey, task_id: str) -> None:
+        """The task no longer runs here: end its hold, if it has one."""
+        ...
+
 
 class RetryingAnnotations:
     """Wraps any `AnnotationStore` and retries while it is unavailable, for turns. Arguments as in `RetryingStore`."""
@@ -57,6 +61,9 @@ class RetryingAnnotations:
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         await self._annotations.release(context_id, task_id)
 
+    def abandon(self, context_id: ContextKey, task_id: str) -> None:
+        self._annotations.abandon(context_id, task_id)
+
 
 class InMemoryAnnotations:
     """An `AnnotationStore` in dictionaries."""
@@ -73,6 +80,9 @@ class InMemoryAnnotations:
         return await self.list(context_id, artifact_id)
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
+        self.abandon(context_id, task_id)
+
+    def abandon(self, context_id: ContextKey, task_id: str) -> None:
         self._holds.release(context_id, task_id)
 
     # ------------------------------------------------------------------- for the journal

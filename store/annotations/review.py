@@ -11,6 +11,7 @@ Rule 4: accepting several is one version: from the oldest to the newest, each me
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 from a2a_canvas.store.annotations import annotation_steps as steps
 from a2a_canvas.store.annotations.annotation import (
+    MAX_ACCEPTED,
     MAX_OPEN,
     Annotation,
     AnnotationsChanged,
@@ -115,6 +117,7 @@ class Review:
         self.writer = writer
         self._now = now
         self._new_id = new_id
+        self._lock = asyncio.Lock()
 
     async def list(self, artifact_id: str) -> tuple[PlacedAnnotation, ...]:
         """The annotations of an artifact at its current version, oldest first."""
@@ -241,6 +244,7 @@ class Review:
         """Add to the thread of an annotation; a resolved comment is open again."""
         async with self._hold(artifact_id) as existing:
             found = _find(existing, artifact_id, annotation_id)
+            _check_room(artifact_id, existing, 1 if found.state == "resolved" else 0)
             return await self._change(steps.add_reply(found, Remark(self.writer, self._now(), text, self._task_id)))
 
     async def resolve(self, artifact_id: str, annotation_id: str) -> Annotation:
@@ -281,12 +285,14 @@ class Review:
             return await self._accept(artifact_id, (found,))
 
     async def accept_all(self, artifact_id: str, chosen: Chosen = lambda _: True) -> Acceptance:
-        """Accept all open suggestions, or those `chosen`: one version. What does not fit stays (`Acceptance`)."""
+        """Accept all open suggestions, or those `chosen`: one version. What does not fit stays (`Acceptance`).
+
+        They are the oldest `MAX_ACCEPTED`: merging takes time in proportion to the square of their number.
+        """
         async with self._hold(artifact_id) as existing:
             placed = await self._place(artifact_id, [each for each in existing if each.kind == "suggestion"])
-            return await self._accept(
-                artifact_id, [each.annotation for each in placed if each.state in ("open", "stale") and chosen(each)]
-            )
+            wanted = [each.annotation for each in placed if each.state in ("open", "stale") and chosen(each)]
+            return await self._accept(artifact_id, wanted[:MAX_ACCEPTED])
 
     # ------------------------------------------------------------------------ accepting
 
@@ -299,7 +305,7 @@ class Review:
                 raise ArtifactBusy(artifact_id, artifact.changed_by)
             versions = await self._store.versions(ref)
             placed = await place_annotations(suggestions, versions, artifact.version)
-            merged = await run_comparison(partial(merge_suggestions, placed), artifact.text)
+            merged = await run_comparison(partial(merge_suggestions, placed), artifact.text, times=len(placed))
             try:
                 return await self._apply(ref, artifact.version, artifact.text, merged)
             except VersionConflict:
@@ -340,11 +346,13 @@ class Review:
 
     @asynccontextmanager
     async def _hold(self, artifact_id: str) -> AsyncGenerator[tuple[Annotation, ...], None]:
-        held = await self._annotations.hold(self._context_id, artifact_id, self._task_id)
-        try:
-            yield held
-        finally:
-            await self._annotations.release(self._context_id, self._task_id)
+        # A task that holds a context takes it again at once, and steps of an own loop can run at the same time.
+        async with self._lock:
+            held = await self._annotations.hold(self._context_id, artifact_id, self._task_id)
+            try:
+                yield held
+            finally:
+                await self._annotations.release(self._context_id, self._task_id)
 
     def _ref(self, artifact_id: str) -> Ref:
         return Ref(self._context_id, artifact_id, self._task_id, self.writer.author)

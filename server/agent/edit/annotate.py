@@ -7,17 +7,18 @@ Rule 2: a caller may withdraw its own annotations; the owner of the context any.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
 from a2a_canvas.server.agent.annotation_operations import AcceptAll, Annotate, AnnotationOperation, Decide, Reply
+from a2a_canvas.server.agent.edit.put import MAX_PLACES, MAX_TEXTS
 from a2a_canvas.server.agent.endings import Ending
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation import Annotation
-from a2a_canvas.store.annotations.review import Acceptance, Review
+from a2a_canvas.store.annotations.review import Acceptance, ConflictingSuggestion, Review
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.edit_stream import EditTarget
 
@@ -50,9 +51,9 @@ async def run_annotation_operation(
         case Decide():
             return await _decide(operation, review, owner=owner)
         case AcceptAll():
-            by = operation.by
+            name = operation.by
             accepted = await review.accept_all(
-                artifact_id, lambda each: by is None or each.annotation.writer.shown_name == by
+                artifact_id, lambda each: name is None or each.annotation.writer.is_called(name)
             )
             return _accepted_ending(artifact_id, accepted)
         case _:
@@ -88,24 +89,17 @@ def _accepted_ending(artifact_id: str, accepted: Acceptance) -> Ending:
     if accepted.applied:
         said[0] = f"{said[0][:-1]}: version {accepted.applied.version} is saved."
     if accepted.conflicts:
-        which = ", ".join(str(each.annotation.number) for each in accepted.conflicts)
-        said.append(f"In conflict with later changes, and still open: {which}.")
+        said.append(
+            f"In conflict with later changes, and still open: {_numbers(e.annotation for e in accepted.conflicts)}."
+        )
     if accepted.stale:
-        said.append(f"Their passage is gone: {', '.join(str(each.number) for each in accepted.stale)}.")
+        said.append(f"Their passage is gone: {_numbers(accepted.stale)}.")
     now: dict[str, JsonValue] = {"artifactId": artifact_id}
     if accepted.applied:
         now["artifactVersion"] = accepted.applied.version
     now["accepted"] = [each.annotation_id for each in accepted.accepted]
     now["stale"] = [each.annotation_id for each in accepted.stale]
-    now["conflicts"] = [
-        {
-            "annotationId": each.annotation.annotation_id,
-            "base": each.annotation.quote.exact,
-            "current": each.current,
-            "suggested": each.annotation.replacement or "",
-        }
-        for each in accepted.conflicts
-    ]
+    now["conflicts"] = [*_conflicts_json(accepted.conflicts[:MAX_PLACES])]
     return Ending(State.COMPLETED, " ".join(said), {CANVAS: now})
 
 
@@ -118,6 +112,25 @@ def add_annotations(ending: Ending, artifact_id: str, changed: Sequence[Annotati
     known = ending.metadata.get(CANVAS)
     data = {"artifactId": artifact_id, **(known if isinstance(known, dict) else {}), "annotationIds": ids}
     return replace(ending, text=said, metadata={**ending.metadata, CANVAS: data})
+
+
+def _numbers(annotations: Iterable[Annotation]) -> str:
+    numbers = [str(each.number) for each in annotations]
+    more = f" and {len(numbers) - MAX_PLACES} more" if len(numbers) > MAX_PLACES else ""
+    return ", ".join(numbers[:MAX_PLACES]) + more
+
+
+def _conflicts_json(conflicts: Iterable[ConflictingSuggestion]) -> Iterator[JsonValue]:
+    """The conflicts, as those of a put: beyond `MAX_TEXTS` characters without their texts."""
+    left = MAX_TEXTS
+    for each in conflicts:
+        texts: dict[str, JsonValue] = {
+            "base": each.annotation.quote.exact,
+            "current": each.current,
+            "suggested": each.annotation.replacement or "",
+        }
+        left -= sum(len(str(text)) for text in texts.values())
+        yield {"annotationId": each.annotation.annotation_id, **(texts if left >= 0 else {})}
 
 
 def _ending(said: str, artifact_id: str, annotations: Sequence[Annotation]) -> Ending:

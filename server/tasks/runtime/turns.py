@@ -349,6 +349,7 @@ class Turns:
             # A detached task may run here again already.
             if self._handles.get(record.task_id) is handle:
                 self.journal.values.abandon(record.context_id, record.task_id)
+                self.journal.annotations.abandon(record.context_id, record.task_id)
                 del self._handles[record.task_id]
 
     async def _emit(self, record: TaskRecord, handle: TurnHandle, event: TurnEvent) -> None:

@@ -4,7 +4,7 @@ import { RequestFailed } from "../../../server/canvas/a2a/request_failed.js";
 import { OWN_WORDS, sentence } from "../../../server/canvas/errors.js";
 
 /** The codes whose words the page shows as they are. */
-const SERVERS_WORDS = [401, 403, 409, 413, 429, 500, 503, -32000, -32013, -32043, -32603];
+const SERVERS_WORDS = [401, 403, 409, 413, 422, 429, 500, 501, 503, -32000, -32013, -32043, -32603];
 const SAID = "A string has half of a \\uD800-\\uDFFF pair; send both halves";
 
 test("words for developers of clients are not shown to users", () => {

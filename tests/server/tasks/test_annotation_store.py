@@ -231,3 +231,12 @@ async def test_changes_take_positions_in_the_log_of_the_context(desk: Desk) -> N
         found = [await anext(changes) for _ in range(3)]
     assert [type(each.entry.event) for each in found] == [AnnotationsChanged, ArtifactChanged, AnnotationsChanged]
     assert [each.position for each in found] == [1, 2, 3]
+
+
+async def test_steps_of_one_author_at_the_same_time_lose_nothing(desk: Desk) -> None:
+    review = desk.review()
+    made = await asyncio.gather(*(review.annotate("doc", 1, TWO, f"{number}") for number in range(5)))
+    assert sorted(each.number for each in made) == [1, 2, 3, 4, 5]
+    await asyncio.gather(*(review.reply("doc", made[0].annotation_id, f"reply {number}") for number in range(5)))
+    [first] = [each.annotation for each in await review.list("doc") if each.annotation.number == 1]
+    assert len(first.thread) == 6

@@ -10,6 +10,8 @@ import pytest
 from a2a_canvas.store.annotations import annotation_steps as steps
 from a2a_canvas.store.annotations.annotation import (
     MAX_REMARK_BYTES,
+    MAX_REMARKS,
+    MAX_THREAD_BYTES,
     Annotation,
     Decision,
     Remark,
@@ -17,7 +19,7 @@ from a2a_canvas.store.annotations.annotation import (
     Writer,
     shown_state,
 )
-from a2a_canvas.store.errors import AnnotationClosed, AnnotationStale, RemarkTooLong, WrongAnnotationKind
+from a2a_canvas.store.errors import AnnotationClosed, AnnotationStale, RemarkTooLong, ThreadFull, WrongAnnotationKind
 from a2a_canvas.store.text.spans import Span
 from tests.store.annotations.test_annotation_places import AT, annotation
 
@@ -88,3 +90,29 @@ def test_a_reply_is_added_in_every_state_and_opens_what_was_resolved(state: str)
 def test_the_shown_state_follows_from_the_versions(state: str, line: set[int], found: bool, shown: str) -> None:
     made = replace(SUGGESTION, state=state, decision=None if state == "open" else DECISION)
     assert shown_state(made, line, Span(0, 4) if found else None) == shown
+
+
+def test_a_thread_has_an_end() -> None:
+    long = Remark(Writer("user"), AT, "x" * MAX_REMARK_BYTES)
+    thread = COMMENT
+    with pytest.raises(ThreadFull):
+        for _ in range(10):
+            thread = steps.add_reply(thread, long)
+    assert sum(len(each.text) for each in thread.thread) <= MAX_THREAD_BYTES
+    short = replace(COMMENT, thread=(Remark(Writer("user"), AT, "x"),) * MAX_REMARKS)
+    with pytest.raises(ThreadFull):
+        steps.add_reply(short, short.thread[0])
+
+
+@pytest.mark.parametrize(
+    ("writer", "name"),
+    [
+        (Writer("agent"), "agent"),
+        (Writer("user", "guest", "link 1"), "guest"),
+        (Writer("user", "ann", "ann"), "ann"),
+        (Writer("user"), ""),
+    ],
+)
+def test_an_author_is_called_by_one_name(writer: Writer, name: str) -> None:
+    assert [each for each in ("agent", "guest", "ann", "") if writer.is_called(each)] == [name]
+    assert not any(Writer("user", each, each).is_called(each) for each in ("agent", "guest"))

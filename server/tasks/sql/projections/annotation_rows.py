@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, Table, delete, select
@@ -37,6 +38,9 @@ ANNOTATION_SIZE = TextSize(artifact_annotations.c.annotation)
 
 _ADD = RowStatement(lambda _: artifact_annotations.insert(), artifact_annotations.c.keys(), ["annotation"])
 
+MANY_ROWS = 100
+"""More are decoded in a thread: each takes a tenth of a millisecond."""
+
 _Key = tuple[str, str]
 """Artifact and annotation."""
 
@@ -67,6 +71,9 @@ class SqlAnnotations:
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         await self.holds.release(ContextKey(replace_unstorable(context_id)), task_id)
 
+    def abandon(self, context_id: ContextKey, task_id: str) -> None:
+        self.holds.abandon(ContextKey(replace_unstorable(context_id)), task_id)
+
 
 async def read_annotations(
     connection: AsyncConnection, context_id: ContextKey, artifact_id: str
@@ -74,8 +81,12 @@ async def read_annotations(
     """The annotations of an artifact, oldest first."""
     ours = artifact_annotations.c.context_id == context_id, artifact_annotations.c.artifact_id == artifact_id
     query = select(artifact_annotations.c.annotation).where(*ours).order_by(artifact_annotations.c.number)
-    rows = await connection.scalars(query)
-    return tuple(decode(decompress_bytes(bytes(row)).decode(), Annotation) for row in rows)
+    rows = [bytes(row) for row in await connection.scalars(query)]
+    return await asyncio.to_thread(_decode, rows) if len(rows) > MANY_ROWS else _decode(rows)
+
+
+def _decode(rows: Iterable[bytes]) -> tuple[Annotation, ...]:
+    return tuple(decode(decompress_bytes(row).decode(), Annotation) for row in rows)
 
 
 def annotation_changes(batch: TaskBatch) -> Iterator[AnnotationsChanged]:

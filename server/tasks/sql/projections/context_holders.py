@@ -74,8 +74,15 @@ class SqlHolds(Generic[V]):
             async with self._database.read() as connection:
                 return await read(connection, context_id)
         except BaseException:
-            self._holds.release(context_id, task_id)
+            if self._holds.has(context_id, task_id) and not self._replica.exclusive:
+                await asyncio.shield(self._remove(context_id, task_id))
+            self.abandon(context_id, task_id)
             raise
+
+    async def _remove(self, context_id: ContextKey, task_id: str) -> None:
+        with suppress(Unavailable):  # the row is void with its task
+            async with self._database.write() as connection:
+                await connection.run_sync(_end, context_id, self._subject, self._replica.id, task_id)
 
     async def wait_committed(self, context_id: ContextKey) -> None:
         """Wait until nothing is staged in the context."""
@@ -103,11 +110,11 @@ class SqlHolds(Generic[V]):
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         """End the hold of a task that staged nothing under it, and goes on."""
-        if self._holds.has(context_id, task_id) and not self._replica.exclusive:
-            with suppress(Unavailable):  # the row is void with its task
-                async with self._database.write() as connection:
-                    await connection.run_sync(_end, context_id, self._subject, self._replica.id, task_id)
-        self.abandon(context_id, task_id)
+        try:
+            if self._holds.has(context_id, task_id) and not self._replica.exclusive:
+                await self._remove(context_id, task_id)
+        finally:
+            self.abandon(context_id, task_id)
 
     def clear(self, context_id: ContextKey, staged: Iterable[V]) -> None:
         """These are in the rows now, or were given up."""
