@@ -45,6 +45,7 @@ from a2a_canvas.server.tasks.sql.projections import (
     message_keys,
     pages,
 )
+from a2a_canvas.server.tasks.sql.projections.context_holders import hold_annotations
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
@@ -347,26 +348,30 @@ async def _strip_batch(database: Database, key: Key, before: datetime, freeze: F
     with freeze(key[0]) as free:
         if not free:
             return None
-        async with database.write() as connection:
-            head = await reading.read_head(connection, key, lock=True)
-            unused = select(artifacts.c.current).where(key_condition(artifacts, key), _free())
-            if head is None or await connection.scalar(unused) is None:
-                return None
-            old = select(versions.c.number).where(key_condition(versions, key), _old(before, head.current))
-            # The newest first: an edit of a version that is deleted was deleted before, or is kept.
-            going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(BATCH_SIZE))).all()
-            if not going:
-                return None
-            edit = await connection.scalar(_edits_of(key, going))
-            if edit:
-                sizes = await _store_whole(connection, key, edit)
-            else:
-                moved = await _move_annotations(connection, key, head, going)
-                sizes = await _clear_contents(connection, key, going, moved)
-            # A replica that has the versions in memory sees by this that it must read them again.
-            counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
-            await connection.execute(update(artifacts).where(key_condition(artifacts, key)).values(counts))
-            return sizes
+        async with database.write() as connection, hold_annotations(connection, ContextKey(key[0])) as held:
+            return await _strip_some(connection, key, before) if held else None
+
+
+async def _strip_some(connection: AsyncConnection, key: Key, before: datetime) -> dict[int, int] | None:
+    head = await reading.read_head(connection, key, lock=True)
+    unused = select(artifacts.c.current).where(key_condition(artifacts, key), _free())
+    if head is None or await connection.scalar(unused) is None:
+        return None
+    old = select(versions.c.number).where(key_condition(versions, key), _old(before, head.current))
+    # The newest first: an edit of a version that is deleted was deleted before, or is kept.
+    going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(BATCH_SIZE))).all()
+    if not going:
+        return None
+    edit = await connection.scalar(_edits_of(key, going))
+    if edit:
+        sizes = await _store_whole(connection, key, edit)
+    else:
+        moved = await _move_annotations(connection, key, head, going)
+        sizes = await _clear_contents(connection, key, going, moved)
+    # A replica that has the versions in memory sees by this that it must read them again.
+    counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
+    await connection.execute(update(artifacts).where(key_condition(artifacts, key)).values(counts))
+    return sizes
 
 
 def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
@@ -153,6 +153,23 @@ def end_hold(connection: Connection, context_id: ContextKey, subject: Subject, r
     """End a hold, in the transaction of what was changed under it."""
     if connection.dialect.name != "sqlite":
         _end(connection, context_id, subject, replica, task_id)
+
+
+@asynccontextmanager
+async def hold_annotations(connection: AsyncConnection, context_id: ContextKey) -> AsyncGenerator[bool, None]:
+    """Hold the annotations of a context in this transaction, before it locks anything else; False if a task does.
+
+    On SQLite no other transaction writes meanwhile.
+    """
+    if connection.dialect.name == "sqlite":
+        yield True
+        return
+    row = {"context_id": context_id, "subject": "annotations", "replica_id": "", "task_id": ""}
+    new = insert_on("postgresql", context_holders).values(row).on_conflict_do_nothing()
+    held = await connection.scalar(new.returning(context_holders.c.context_id)) is not None
+    yield held
+    if held:
+        await connection.run_sync(_end, context_id, "annotations", "", "")
 
 
 async def remove_void(database: Database, now: datetime) -> None:

@@ -34,7 +34,7 @@ from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, R
 from a2a_canvas.server.tasks.sql.journal.removal import of_context, remove_context
 from a2a_canvas.server.tasks.sql.projections import annotation_rows
 from a2a_canvas.server.tasks.sql.projections.annotation_rows import artifact_annotations
-from a2a_canvas.server.tasks.sql.projections.context_holders import context_holders
+from a2a_canvas.server.tasks.sql.projections.context_holders import context_holders, hold_annotations
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts, hash_of_removed, removed_contexts
 from a2a_canvas.server.tasks.sql.projections.inbox_messages import inbox_messages
 from a2a_canvas.server.tasks.sql.projections.latest_changes import latest_changes
@@ -53,7 +53,7 @@ from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound,
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.sql import kept
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, insert_on
 from a2a_canvas.store.sql.kept import add_kept, kept_bytes
 from a2a_canvas.store.sql.reading import Key
 from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
@@ -171,7 +171,7 @@ async def add_task(
     await put(database, push_configs, **config, **told, attempts=0)
     await put(database, push_outbox, **config, generation=2, epoch=1, written_at=0, entry="[]")
     times = dict.fromkeys(("created_at", "changed_at"), to_microseconds(at))
-    await put(database, owned_contexts, context_id=name, owner="", request="", **times)
+    await put(database, owned_contexts, context_id=name, owner="", request="", agents_suggest=False, **times)
     for first in (1, 11, 21):
         facts = {"first": first, "last": first + 9, "epoch": 1, "entries": b"0123456789"}
         await put(database, pages, context_id=name, task_id=name, **facts)
@@ -794,3 +794,24 @@ async def waiting_for_a_lock(database: Database) -> None:
         locks = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
         while await connection.scalar(locks) == 0:
             pass
+
+
+@pytest.mark.postgres
+async def test_annotations_that_a_task_holds_are_not_moved_and_a_task_waits_for_the_move() -> None:
+    async def take(row: dict[str, str]) -> bool:
+        new = insert_on("postgresql", context_holders).values(row).on_conflict_do_nothing()
+        async with database.write() as connection:
+            return await connection.scalar(new.returning(context_holders.c.task_id)) is not None
+
+    held = {"context_id": "c", "subject": "annotations", "replica_id": "r", "task_id": "t"}
+    async with emptied(shared_postgresql()) as database:
+        async with database.write() as connection, hold_annotations(connection, ContextKey("c")) as alone:
+            assert alone
+            waiting = asyncio.create_task(take(held))
+            await waiting_for_a_lock(database)
+            assert not waiting.done()
+        assert await waiting
+        async with database.write() as connection, hold_annotations(connection, ContextKey("c")) as alone:
+            assert not alone
+        async with database.read() as connection:
+            assert [tuple(row) for row in await connection.execute(select(context_holders))] == [tuple(held.values())]
