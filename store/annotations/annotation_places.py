@@ -148,7 +148,7 @@ class _Carriage:
         sides = [self._versions[each - 1] for each in (number, following) if each]
         if not spans or len(sides) < 2 or any(each.pruned for each in sides):
             return {}
-        return await run_comparison(partial(_find_all, spans), *(each.content.text for each in sides))
+        return await run_comparison(partial(_find_all, spans), *(each.content.text for each in sides), times=len(spans))
 
     async def _find_quotes(self, lost: Iterable[int]) -> _Spans:
         by_version: defaultdict[int, _Spans] = defaultdict(dict)
@@ -159,7 +159,7 @@ class _Carriage:
         found: _Spans = {}
         for number, spans in by_version.items():
             texts = (self._versions[each - 1].content.text for each in (number, self._current))
-            found |= await run_comparison(partial(_find_quoted, spans), *texts)
+            found |= await run_comparison(partial(_find_quoted, spans), *texts, times=len(spans))
         return found
 
 

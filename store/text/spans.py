@@ -15,6 +15,7 @@ Rule 3 (finding again): after a text has changed, a passage is found
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -68,6 +69,18 @@ def to_codepoints(text: str, offset: int, unit: Unit) -> int:
 def from_codepoints(text: str, offset: int, unit: Unit) -> int:
     """An offset in code points as one in `unit`s."""
     return length(text[:offset], unit) if unit == "utf16" else offset
+
+
+class Utf16Offsets:
+    """Converts many offsets of one text from code points to UTF-16 code units: the text is read once."""
+
+    def __init__(self, text: str) -> None:
+        is_narrow = text.isascii() or max(text) <= "\uffff"
+        self._wide = [] if is_narrow else [place for place, character in enumerate(text) if character > "\uffff"]
+
+    def convert(self, offset: int) -> int:
+        """The offset in UTF-16 code units."""
+        return offset + bisect_left(self._wide, offset)
 
 
 # ------------------------------------------------------------------------- lines

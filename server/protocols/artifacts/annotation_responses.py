@@ -38,6 +38,7 @@ from a2a_canvas.store.annotations.annotation_marks import write_annotations
 from a2a_canvas.store.annotations.critic_markup import CriticMarkupError
 from a2a_canvas.store.models import text_of
 from a2a_canvas.store.text.comparing import run_comparison
+from a2a_canvas.store.text.spans import Utf16Offsets
 
 LD_CONTEXT = "http://www.w3.org/ns/anno.jsonld"
 LD_JSON = f'application/ld+json; profile="{LD_CONTEXT}"'
@@ -55,14 +56,14 @@ async def read_annotations(
 ) -> Response:
     """The annotations of an artifact at its current version, or one of them."""
     version, placed = await context.artifacts.annotations(resource.artifact_id)
-    number, text = (version.number, version.content.text) if version else (0, "")
+    number, offsets = version.number if version else 0, Utf16Offsets(version.content.text if version else "")
     url = prefix + artifact_path(context.id, resource.artifact_id)
     if isinstance(resource, AnnotationList):
-        items = [ld_annotation(each, number, text, url) for each in placed]
+        items = [ld_annotation(each, number, offsets, url) for each in placed]
         return _ld_json(request, ld_collection(items, url), CONTAINER)
     for each in placed:
         if each.annotation.annotation_id == resource.annotation_id:
-            return _ld_json(request, {"@context": LD_CONTEXT, **ld_annotation(each, number, text, url)}, RESOURCE)
+            return _ld_json(request, {"@context": LD_CONTEXT, **ld_annotation(each, number, offsets, url)}, RESOURCE)
     reason = f"Artifact {resource.artifact_id!r} has no annotation {resource.annotation_id!r}. They are listed at "
     raise ResourceError(Refusal(ANNOTATION_NOT_FOUND, f"{reason}{url}/annotations."))
 
@@ -93,11 +94,11 @@ def _ld_json(request: Request, value: Json, headers: dict[str, str]) -> Response
     return conditional_response(request, json.dumps(value, ensure_ascii=False).encode(), LD_JSON, CACHING | headers)
 
 
-def ld_annotation(placed: PlacedAnnotation, version: int, text: str, url: str) -> Json:
+def ld_annotation(placed: PlacedAnnotation, version: int, offsets: Utf16Offsets, url: str) -> Json:
     """An annotation of the W3C's model.
 
     Args:
-        version, text: those that are current.
+        version, offsets: of the current version.
         url: of the artifact.
     """
     annotation = placed.annotation
@@ -128,7 +129,7 @@ def ld_annotation(placed: PlacedAnnotation, version: int, text: str, url: str) -
                 {"type": "TextQuoteSelector", "exact": quote.exact, "prefix": quote.prefix, "suffix": quote.suffix},
             ],
         },
-        "canvas": placed_json(placed, version, text),
+        "canvas": placed_json(placed, version, offsets),
     }
 
 

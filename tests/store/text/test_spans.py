@@ -14,6 +14,7 @@ from a2a_canvas.store.text.spans import (
     QUOTE_CONTEXT,
     Span,
     Unit,
+    Utf16Offsets,
     difference,
     find_again,
     format_lines,
@@ -416,3 +417,10 @@ def test_places_in_a_long_text_beyond_ascii_are_found_in_linear_time() -> None:
     assert difference(LONG_EMOJI, splice(LONG_EMOJI, middle, "!")) == (middle, "!")
     assert lines_span("\n" * MEGA, MEGA, MEGA) == Span(MEGA - 1, MEGA - 1)
     assert lines_of("\n" * MEGA, Span(MEGA - 1, MEGA)) == (MEGA, MEGA)
+
+
+@given(st.text())
+def test_many_offsets_are_converted_as_one_is(text: str) -> None:
+    offsets = Utf16Offsets(text)
+    places = range(len(text) + 1)
+    assert [offsets.convert(place) for place in places] == [from_codepoints(text, place, "utf16") for place in places]

@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged, PlacedAnnotation, Writer
-from a2a_canvas.store.text.spans import Span, from_codepoints
+from a2a_canvas.store.text.spans import Span, Utf16Offsets
 
 Json = dict[str, Any]
 
@@ -50,9 +50,9 @@ def changes_json(event: AnnotationsChanged) -> Json:
     }
 
 
-def placed_json(placed: PlacedAnnotation, version: int, text: str) -> Json:
+def placed_json(placed: PlacedAnnotation, version: int, offsets: Utf16Offsets) -> Json:
     """An annotation as a reader of a version sees it: its state there, and its place."""
-    place = {} if placed.span is None else {"selection": _selection(placed.span, text), "version": version}
+    place = {} if placed.span is None else {"selection": _selection(placed.span, offsets), "version": version}
     return annotation_json(placed.annotation) | {"state": placed.state} | ({"place": place} if place else {})
 
 
@@ -60,6 +60,5 @@ def _by(writer: Writer) -> Json:
     return {"author": writer.author, **({"by": writer.name} if writer.name else {})}
 
 
-def _selection(span: Span, text: str) -> Json:
-    start, end = (from_codepoints(text, offset, "utf16") for offset in (span.start, span.end))
-    return {"start": start, "end": end, "unit": "utf16"}
+def _selection(span: Span, offsets: Utf16Offsets) -> Json:
+    return {"start": offsets.convert(span.start), "end": offsets.convert(span.end), "unit": "utf16"}
