@@ -357,9 +357,9 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
 
     openArtifact,
 
-    /** @param {string} contextId @param {string|null} name */
-    async rename(contextId, name) {
-      const context = await client.rename(contextId, name);
+    /** @param {string} contextId @param {{name: string|null}|{agentsSuggest: boolean}} fields */
+    async changeContext(contextId, fields) {
+      const context = await client.change(contextId, fields);
       dispatch({ type: "context-changed", context });
     },
 

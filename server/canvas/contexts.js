@@ -205,6 +205,7 @@ export function mountContexts(nav, app) {
     return !canChange(context) ? [] : [
       ...(store.state.identity?.user ? [{ text: TEXT.shareMenu, sign: "people", run: () => share(context) }] : []),
       { text: TEXT.rename, sign: "edit", run: () => rename(context) },
+      { text: context.agentsSuggest ? TEXT.letAgentsWrite : TEXT.haveAgentsSuggest, sign: "chat", run: () => letAgentsSuggest(context) },
       { text: TEXT.deleteMenu, sign: "trash", danger: true, run: () => remove(context) },
     ];
   }
@@ -249,8 +250,14 @@ export function mountContexts(nav, app) {
 
   /** @param {ContextSummary} context @param {string|null} name */
   function setName({ contextId, name: before }, name) {
-    const back = { label: TEXT.undo, run: () => void app.rename(contextId, before).catch(complain) };
-    app.rename(contextId, name).then(() => app.notify("info", name ? say(TEXT.renamed, { name }) : TEXT.originalName, back, contextId), complain);
+    const back = { label: TEXT.undo, run: () => void app.changeContext(contextId, { name: before }).catch(complain) };
+    app.changeContext(contextId, { name }).then(() => app.notify("info", name ? say(TEXT.renamed, { name }) : TEXT.originalName, back, contextId), complain);
+  }
+
+  /** @param {ContextSummary} context */
+  function letAgentsSuggest({ contextId, agentsSuggest = false }) {
+    const text = agentsSuggest ? TEXT.agentsWrite : TEXT.agentsSuggest;
+    app.changeContext(contextId, { agentsSuggest: !agentsSuggest }).then(() => app.notify("info", text, undefined, contextId), complain);
   }
 
   /** @param {ContextSummary} context */

@@ -130,6 +130,7 @@
  * @property {number} working  the number of its tasks that are not settled
  * @property {number} [waiting]  the number of its tasks that wait for an answer
  * @property {{artifactId: string, name: string}[]} artifacts
+ * @property {boolean} [agentsSuggest]  what agents change becomes suggestions
  * @property {Shared} [shared]  how somebody else has given it to the user
  *
  * @typedef {object} Outgoing  a message on its way

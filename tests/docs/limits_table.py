@@ -208,7 +208,8 @@ VALUES = (
           "::test_a_page_of_a_search_may_be_empty_and_name_the_next_one"),
     Limit(("query download", "query raw"), "yes unless empty or 0", "yes",
           f"{_PROTOCOLS}/artifacts/test_routes.py::test_who_asks_for_the_raw_content_gets_it"),
-    Limit(("query format",), "json or zip; of an artifact or a version: json, docx, odt, epub or latex", _INVALID,
+    Limit(("query format",), "json or zip; of an artifact or a version: json, critic, docx, odt, epub or latex",
+          _INVALID,
           f"{_PROTOCOLS}/artifacts/test_conversions.py"
           "::test_another_format_is_400_and_names_those_that_there_are"),
     Limit(("query from",), "an existing version, or 0", _INVALID,

@@ -375,7 +375,7 @@ WRONG: list[dict[str, Any]] = [
 REFUSALS = [
     f"op is 'move' and must be {choice(OPERATIONS)}.",
     "version is no field of this operation, which has artifactId, baseVersion, op and group.",
-    "selection is missing.",
+    "selection is missing: an edit has a selection, or several selections.",
     "artifactId is 'x', which this context does not have; it has 'fetch' and 'image'.",
     "artifactId names an artifact without text: there is nothing to select in it.",
     "baseVersion is 9 and must be 1.",

@@ -172,9 +172,8 @@ export function createClient(base, options = {}) {
     /** @param {string} query @param {string} pageToken */
     contexts: (query, pageToken) => json(`?${new URLSearchParams({ query, pageToken })}`),
 
-    /** @param {string} context @param {string|null} name */
-    rename: async (context, name) =>
-      jsonOf(await artifacts(`/${pathOf(context)}`, { method: "PATCH", body: { name } })),
+    /** Changes the name of a context, or whether agents suggest in it. @param {string} context @param {{name: string|null}|{agentsSuggest: boolean}} body */
+    change: async (context, body) => jsonOf(await artifacts(`/${pathOf(context)}`, { method: "PATCH", body })),
 
     /** @param {string} context */
     remove: async (context) => void (await artifacts(`/${pathOf(context)}`, { method: "DELETE" })),

@@ -29,8 +29,9 @@ export function createThread(app, annotationId, { choose, operate, conflictOf })
   const said = h("div", { class: "note-said" });
   const actions = h("div", { class: "note-actions" });
   const field = h("textarea", { class: "field note-reply", rows: 1, dir: "auto", placeholder: TEXT.replyPlaceholder, "aria-label": TEXT.replyPlaceholder, oninput: grow, onkeydown: onKeydown });
-  const send = button(TEXT.reply, reply, { class: "button button-primary", hidden: true });
-  const form = h("div", { class: "note-form" }, field, send);
+  const send = button(TEXT.reply, () => reply(), { class: "button button-primary", hidden: true });
+  const ask = button(TEXT.askAgent, () => reply({ ask: true }), { class: "button", hidden: true });
+  const form = h("div", { class: "note-form" }, field, ask, send);
   const element = h("li", { class: "note-thread", "data-id": annotationId, onfocusin: focusIn }, said, actions, form);
   element.addEventListener("click", (/** @type {MouseEvent} */ { target }) => !(target instanceof Element && target.closest("button, textarea")) && choose(annotationId, true));
   return { element, update };
@@ -111,12 +112,13 @@ export function createThread(app, annotationId, { choose, operate, conflictOf })
     }
   }
 
-  async function reply() {
+  /** @param {{ask?: boolean}} [fields]  with `ask` the agent answers in the thread */
+  async function reply(fields) {
     const text = field.value.trim();
     if (text && !send.disabled) {
-      send.disabled = true;
-      const { ok } = await operate("reply", { annotationId }, text);
-      send.disabled = false;
+      send.disabled = ask.disabled = true;
+      const { ok } = await operate("reply", { annotationId, ...fields }, text);
+      send.disabled = ask.disabled = false;
       if (ok) {
         field.value = "";
         grow();
@@ -126,6 +128,7 @@ export function createThread(app, annotationId, { choose, operate, conflictOf })
 
   function grow() {
     send.hidden = field.value.trim() === "";
+    ask.hidden = send.hidden || !mayEdit(store.state);
     field.style.height = "auto";
     field.style.height = field.value ? `${field.scrollHeight + 2}px` : "";
   }

@@ -57,7 +57,8 @@ def test_it_shows_what_is_kept_of_users_now(url: str, capsys: pytest.CaptureFixt
         database = Database(url)
         async with database.write() as connection:
             for owner, context, size in (("ann", "a", 40), ("ann", "b", 2), ("", "c", 1000)):
-                row = {"context_id": context, "owner": owner, "request": "", "created_at": 1, "changed_at": 1}
+                times = {"created_at": 1, "changed_at": 1}
+                row = {"context_id": context, "owner": owner, "request": "", "agents_suggest": False, **times}
                 await connection.execute(owned_contexts.insert().values(row))
                 await connection.run_sync(add_kept, {context: size})
         await database.close()

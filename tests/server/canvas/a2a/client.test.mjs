@@ -26,6 +26,6 @@ test("a message has no half of a surrogate pair, also as the page is left", asyn
 
 test("nor has the name of a conversation", async () => {
   const { client, bodies } = recorded();
-  await client.rename("c", `Notes ${HALF}`);
+  await client.change("c", { name: `Notes ${HALF}` });
   assert.deepEqual(bodies, [{ name: "Notes \ufffd" }]);
 });

@@ -103,7 +103,7 @@ async def test_what_is_not_markdown_is_406(harness: Harness) -> None:
 
 
 async def test_another_format_is_400_and_names_those_that_there_are(harness: Harness) -> None:
-    said = "format is 'pdf' and must be json, docx, odt, epub or latex."
+    said = "format is 'pdf' and must be json, critic, docx, odt, epub or latex."
     assert error_of(await harness.get("ctx/doc?format=pdf"))[::2] == (400, said)
     assert (await harness.get("ctx/doc?format=json")).json()["artifactId"] == "doc"
 
