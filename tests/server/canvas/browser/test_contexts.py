@@ -85,6 +85,18 @@ async def test_one_is_renamed_and_stays_so(window: OpenPage, served: Served) -> 
     assert old not in await names(window.page)
 
 
+async def test_its_owner_has_agents_suggest_and_write_again(window: OpenPage, served: Served) -> None:
+    served.gate.open()
+    name = f"quickly {uuid4()}"
+    await begin(window.page, name)
+    await expect(messages(window.page)).to_contain_text("Here is")
+    await choose(window.page, name, "Have agents suggest")
+    await expect(window.page.get_by_text("Agents now suggest changes")).to_be_visible()
+    await window.page.reload()
+    await choose(window.page, name, "Let agents write")
+    await expect(window.page.get_by_text("Agents change documents directly again.")).to_be_visible()
+
+
 async def test_one_is_deleted_for_everyone(window: OpenPage, open_window: Opener, served: Served) -> None:
     served.gate.open()
     name = f"quickly {uuid4()}"

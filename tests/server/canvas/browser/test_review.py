@@ -113,6 +113,16 @@ async def test_a_passage_is_commented_on_answered_and_resolved(window: OpenPage,
     await expect(page.get_by_role("log", name="Messages").get_by_role("article")).to_have_count(1)
 
 
+async def test_a_reply_can_ask_the_agent_who_answers_in_the_thread(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "herons")
+    await comment(page, LONG, "Why?")
+    await button(page).click()
+    served.gate.open()
+    await thread(page, "Why?").get_by_role("textbox", name="Reply…").fill("Answer this thread")
+    await thread(page, "Why?").get_by_role("button", name="Ask the agent").click()
+    await expect(thread(page, "Why?")).to_contain_text("Because it is.")
+
+
 async def test_a_comment_is_deleted_after_a_question(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "wasps")
     await comment(page, LONG, "Oh?")
