@@ -16,6 +16,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -48,6 +49,10 @@ MAX_CHANGES = 2_000
 Key = tuple[str, ...]
 
 
+STOP_SECONDS = 0.5
+"""Seconds that a write has left when the server stops."""
+
+
 class PresenceExchange:
     """A `PresenceWire` over PostgreSQL.
 
@@ -64,15 +69,20 @@ class PresenceExchange:
         self._peers: dict[str, float] = {}
         self._greeting_due = 0.0
         self._sending: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
 
     def start(self) -> None:
         self._people.exchange = self
         self._sending = asyncio.create_task(self._send_regularly(), name="presence")
 
     async def stop(self) -> None:
+        """Stop sending. A write that is cancelled while it connects leaves its connection open: it may end first."""
+        self._stopping.set()
         if self._sending:
-            self._sending.cancel()
-            await asyncio.wait((self._sending,))
+            _, late = await asyncio.wait((self._sending,), timeout=STOP_SECONDS)
+            for sending in late:
+                sending.cancel()
+                await asyncio.wait((sending,))
 
     def tell(self, change: PresenceChange) -> None:
         self._unsent.pop(_subject(change), None)
@@ -106,7 +116,9 @@ class PresenceExchange:
 
     async def _send_regularly(self) -> None:
         while True:
-            await asyncio.sleep(SEND_INTERVAL)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), SEND_INTERVAL)
+                return
             try:
                 await self.send()
             except Unavailable:

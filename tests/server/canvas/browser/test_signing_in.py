@@ -204,14 +204,13 @@ async def shared_link(visit: OpenPage, about: str, level: str) -> str:
 async def test_whoever_opens_a_link_to_read_or_comment_sees_it_and_changes_no_text(
     visit: OpenPage, open_window: Opener, guarded: Served, level: str
 ) -> None:
-    link = await shared_link(visit, "plum", level)
+    link = await shared_link(visit, f"plum-{level}", level)
     guest = await open_window("", link)
     guest.expects("request: |status of 40[13]")
     page = guest.page
 
-    await expect(
-        page.get_by_text("ann shared this conversation with you. You can read it, but not change it.")
-    ).to_be_visible()
+    may = {"read": "You can read it, but not change it.", "comment": "You can comment and suggest changes."}[level]
+    await expect(page.get_by_text(f"ann shared this conversation with you. {may}")).to_be_visible()
     await expect(document(page)).to_contain_text("The first paragraph stays.")
     await expect(page.get_by_role("textbox", name="Message")).to_be_hidden()
     await expect(page.get_by_role("button", name="Undo", exact=True)).to_be_disabled()
@@ -219,7 +218,7 @@ async def test_whoever_opens_a_link_to_read_or_comment_sees_it_and_changes_no_te
     await expect(page.get_by_role("button", name="Guest")).to_be_visible()
     assert "share" not in page.url
 
-    dialog = visit.page.get_by_role("dialog", name="Share “quickly plum”")
+    dialog = visit.page.get_by_role("dialog", name=f"Share “quickly plum-{level}”")
     await dialog.get_by_role("button", name="Revoke the share of Link").click()
     await expect(dialog.get_by_text("Not shared with anyone.")).to_be_visible()
     await expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()

@@ -123,6 +123,7 @@ class Replica:
         self.runtime.detach()
         await self.runtime.idle()
         await self.backend.journal.stop()
+        await self.backend._exchange.stop()
         await self.backend._database.close()
         self.dead = True
 
