@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -80,7 +81,7 @@ async def review(window: OpenPage, _: Opener, served: Served) -> Page:
         await bar(page).get_by_role("textbox").fill(words)
         await bar(page).get_by_role("button", name=action).click()
         await expect(bar(page)).to_be_hidden()
-    await page.get_by_role("button", name="Comments and suggestions").click()
+    await page.get_by_role("button", name=re.compile("^Comments and suggestions")).click()
     await expect(page.locator(".note-thread")).to_have_count(2)
     return page
 
@@ -191,7 +192,7 @@ async def phone_document(window: OpenPage, _: Opener, served: Served) -> Page:
 
 async def phone_review(window: OpenPage, opener: Opener, served: Served) -> Page:
     page = await phone_document(window, opener, served)
-    await page.get_by_role("button", name="Comments and suggestions").click()
+    await page.get_by_role("button", name=re.compile("^Comments and suggestions")).click()
     await expect(page.get_by_role("complementary", name="Comments and suggestions")).to_be_visible()
     return page
 
