@@ -19,11 +19,6 @@ from typing import Final
 from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.store.ids import public_id
 
-MESSAGES_OUTSIDE_SHARE: Final = (
-    "Your share of this context does not allow that: comments and suggestions need the level 'comment', messages "
-    "'edit'. Ask its owner for a higher level."
-)
-"""For a caller with a link to read who sends a message, whatever it is."""
 OUTSIDE_LINK: Final = "Your link gives access to one context: send its contextId."
 """For a caller with a link who names another context, or none."""
 
@@ -46,14 +41,21 @@ class ReadOnly(AccountError):
 
     Args:
         needed: the level that allows it, or the reason as a sentence.
+        granted: the level that the caller has. To one that may only read, the answer is the same before its message is
+            read and after.
     """
 
-    def __init__(self, needed: Level | str) -> None:
-        super().__init__(_level_needed(needed) if isinstance(needed, Level) else needed)
+    def __init__(self, needed: Level | str, granted: Level = Level.COMMENT) -> None:
+        super().__init__(_level_needed(needed, granted) if isinstance(needed, Level) else needed)
 
 
-def _level_needed(level: Level) -> str:
-    needs = "only its owner may" if level is Level.OWN else f"it needs the level {level.word!r}. Ask its owner"
+def _level_needed(needed: Level, granted: Level) -> str:
+    if needed is Level.OWN:
+        needs = "only its owner may"
+    elif granted < Level.COMMENT and needed <= Level.EDIT:
+        needs = "comments and suggestions need the level 'comment', messages 'edit'. Ask its owner for a higher level"
+    else:
+        needs = f"it needs the level {needed.word!r}. Ask its owner"
     return f"Your share of this context does not allow that: {needs}."
 
 

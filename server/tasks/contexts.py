@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 
 from a2a_canvas.server.accounts.access import Access, Caller, ContextGrant, Level, Share
-from a2a_canvas.server.accounts.errors import MESSAGES_OUTSIDE_SHARE, ContextNotFound, ReadOnly
+from a2a_canvas.server.accounts.errors import ContextNotFound, ReadOnly
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
@@ -95,13 +95,13 @@ class Contexts:
 
     def _require_level(self, caller: Caller, grant: ContextGrant, level: Level) -> Context:
         if grant.level < level:
-            raise ReadOnly(level)
+            raise ReadOnly(level, grant.level)
         return Context(grant.key, grant.owner, grant.level, caller, self)
 
     async def check_link(self, caller: Caller) -> None:
         """Raises `ReadOnly` if the caller has a link that allows no message, before anything is named."""
         if caller.link and await self.access.link_is_below(caller, Level.COMMENT):
-            raise ReadOnly(MESSAGES_OUTSIDE_SHARE)
+            raise ReadOnly(Level.COMMENT, Level.READ)
 
     async def list(self, caller: Caller, query: ContextQuery) -> tuple[ContextPage, Mapping[ContextKey, Share]]:
         """A page of the caller's contexts, and of those that others share with it; these shares, by key."""

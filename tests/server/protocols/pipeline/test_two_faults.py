@@ -8,7 +8,6 @@ Rule 2: two faults of one kind replace each other, such as two versions: no requ
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -273,9 +272,7 @@ async def answer(http: httpx.AsyncClient, sent: Sent, link: str) -> Answer:
     response = await http.request(sent.method, sent.path, content=sent.content, headers=headers)
     error = response.json()["error"]
     told = [response.headers.get(name) for name in ("WWW-Authenticate", "Retry-After", "Allow")]
-    # Which level a share lacks is known once the message is read.
-    message = re.sub("(does not allow that): .*", r"\1", error["message"].replace(sent.path, "…"))
-    return response.status_code, error["code"], message, *told
+    return response.status_code, error["code"], error["message"].replace(sent.path, "…"), *told
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
