@@ -179,12 +179,12 @@ class RemarkTooLong(StoreError):
 
 
 class ThreadFull(StoreError):
-    def __init__(self, annotation_id: str, remarks: int, size: int) -> None:
-        super().__init__(
-            f"The thread of annotation {annotation_id!r} is full: it may have {remarks} remarks and {size} bytes. "
-            "Resolve it, and begin another one."
-        )
-        self.annotation_id = annotation_id
+    """`remarks`, `size`: the limits."""
+
+    def __init__(self, remarks: int, size: int) -> None:
+        super().__init__(f"A thread may have {remarks} remarks and {size} bytes. Nothing was changed. Start a new one.")
+        self.remarks = remarks
+        self.size = size
 
 
 class TooManyAnnotations(StoreError):

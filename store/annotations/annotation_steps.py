@@ -13,6 +13,7 @@ one whose passage is gone, so it cannot be accepted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from a2a_canvas.store.annotations.annotation import (
@@ -34,19 +35,20 @@ def add_reply(annotation: Annotation, remark: Remark) -> Annotation:
         RemarkTooLong: the remark has more than `MAX_REMARK_BYTES`.
         ThreadFull: the thread would have more than `MAX_REMARKS`, or more than `MAX_THREAD_BYTES`.
     """
-    check_remark(remark.text)
-    size = sum(len(each.text.encode()) for each in (*annotation.thread, remark))
-    if len(annotation.thread) >= MAX_REMARKS or size > MAX_THREAD_BYTES:
-        raise ThreadFull(annotation.annotation_id, MAX_REMARKS, MAX_THREAD_BYTES)
-    answered = replace(annotation, thread=(*annotation.thread, remark))
+    thread = (*annotation.thread, remark)
+    check_thread([each.text for each in thread])
+    answered = replace(annotation, thread=thread)
     return replace(answered, state="open", decision=None) if annotation.state == "resolved" else answered
 
 
-def check_remark(text: str) -> None:
-    """Raises `RemarkTooLong` if the text of a remark has more than `MAX_REMARK_BYTES`."""
-    size = len(text.encode())
-    if size > MAX_REMARK_BYTES:
-        raise RemarkTooLong(size, MAX_REMARK_BYTES)
+def check_thread(texts: Sequence[str]) -> None:
+    """Raises `RemarkTooLong` or `ThreadFull` if the texts of its remarks are too long, or too many."""
+    sizes = [len(text.encode()) for text in texts]
+    longest = max(sizes, default=0)
+    if longest > MAX_REMARK_BYTES:
+        raise RemarkTooLong(longest, MAX_REMARK_BYTES)
+    if len(sizes) > MAX_REMARKS or sum(sizes) > MAX_THREAD_BYTES:
+        raise ThreadFull(MAX_REMARKS, MAX_THREAD_BYTES)
 
 
 def resolve(annotation: Annotation, shown: ShownState, decision: Decision) -> Annotation:

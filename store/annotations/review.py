@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from typing import TypeVar
 
 from a2a_canvas.store.annotations import annotation_steps as steps
@@ -134,7 +134,7 @@ class Review:
         Raises:
             RemarkTooLong, TooManyAnnotations, OutsideText, VersionNotFound: nothing was changed.
         """
-        steps.check_remark(text)
+        steps.check_thread([text])
         (made,) = await self._add(artifact_id, version, [(span, replacement)], text)
         return made
 
@@ -185,16 +185,16 @@ class Review:
             What `save` returned, and the annotations that are new or have new remarks.
 
         Raises:
-            RemarkTooLong, TooManyAnnotations, StoreError: nothing was changed.
+            RemarkTooLong, ThreadFull, TooManyAnnotations, StoreError: nothing was changed.
         """
-        for remark in (remark for mark in marks for remark in mark.thread):
-            steps.check_remark(remark)
+        for mark in marks:
+            steps.check_thread(mark.thread)
         async with self._hold(artifact_id) as existing:
             new = find_new_marks(text, marks, await self._marks(artifact_id, existing))
             _check_room(artifact_id, existing, len(new.added))
+            replied = tuple(reduce(steps.add_reply, self._remarks(more), each) for each, more in new.replies)
             saved = await save()
             made = self._make(artifact_id, version_of(saved), text, new.added, existing)
-            replied = tuple(replace(each, thread=each.thread + self._remarks(more)) for each, more in new.replies)
             if changed := replied + made:
                 await self._report(AnnotationsChanged(artifact_id, changed))
         return saved, changed

@@ -10,6 +10,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES, AnnotationsChanged, Writer
+from a2a_canvas.store.annotations.critic_markup import CriticMark
 from a2a_canvas.store.annotations.review import Acceptance, Review
 from a2a_canvas.store.changes import EditText, ReplaceParts, Undo
 from a2a_canvas.store.errors import (
@@ -21,6 +22,7 @@ from a2a_canvas.store.errors import (
     OutsideText,
     RemarkTooLong,
     StoreError,
+    ThreadFull,
     WrongAnnotationKind,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -240,3 +242,19 @@ async def test_steps_of_one_author_at_the_same_time_lose_nothing(desk: Desk) -> 
     await asyncio.gather(*(review.reply("doc", made[0].annotation_id, f"reply {number}") for number in range(5)))
     [first] = [each.annotation for each in await review.list("doc") if each.annotation.number == 1]
     assert len(first.thread) == 6
+
+
+async def test_marks_in_a_text_make_no_thread_longer_than_it_may_be(desk: Desk) -> None:
+    saved: list[int] = []
+
+    async def save() -> int:
+        saved.append(1)
+        return 1
+
+    await desk.review().annotate("doc", 1, TWO, "Which two?")
+    before = await desk.review().list("doc")
+    for first in ("Which two?", "Another one"):
+        mark = CriticMark(TWO, None, (first, *["x" * MAX_REMARK_BYTES] * 5))
+        with pytest.raises(ThreadFull):
+            await desk.review().save_marked("doc", TEXT, [mark], save, int)
+    assert (saved, await desk.review().list("doc")) == ([], before)
