@@ -9,7 +9,7 @@ Rule 3: a stream of a context that others share with the caller asks again while
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -27,9 +27,10 @@ from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQ
 from a2a_canvas.server.tasks.presence.present_people import PresentPeople
 from a2a_canvas.server.tasks.presence.roster import CursorPlace, Roster
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.annotations.annotation import PlacedAnnotation
+from a2a_canvas.store.annotations.annotation import PlacedAnnotation, Writer
 from a2a_canvas.store.annotations.annotation_places import place_annotations
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
+from a2a_canvas.store.annotations.review import suggested_by
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.models import Artifact, Ref, Version
@@ -260,6 +261,10 @@ class ContextArtifacts:
 
     async def version_times(self, artifact_id: str) -> Mapping[int, datetime]:
         return await self._store.version_times(self._ref(artifact_id))
+
+    async def suggested_by(self, artifact_id: str) -> Mapping[int, Sequence[Writer]]:
+        """Whose suggestions each version has accepted."""
+        return suggested_by(await self._annotations.list(self.key, artifact_id))
 
     async def annotations(self, artifact_id: str) -> tuple[Version | None, tuple[PlacedAnnotation, ...]]:
         """The current version of an artifact, if it has one, and its annotations as a reader of it sees them."""

@@ -12,7 +12,8 @@ Rule 4: accepting several is one version: from the oldest to the newest, each me
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -49,7 +50,7 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.merge import MergeResult, merge
-from a2a_canvas.store.models import AppliedChange, Author, Ref, TextEdit, Version
+from a2a_canvas.store.models import AppliedChange, Author, Ref, TextEdit
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.hunks import Hunk
 from a2a_canvas.store.text.spans import Span, difference, find_in_context, splice
@@ -429,10 +430,10 @@ def _edit(text: str, merged: MergedSuggestions, base: int) -> EditText:
     return EditText(*difference(text, merged.text), base, passage=False)
 
 
-def suggested_by(annotations: Iterable[Annotation], versions: Iterable[Version]) -> dict[int, tuple[Writer, ...]]:
-    """Whose suggestions each version accepted, by the number of the version."""
-    found: dict[int, dict[Writer, None]] = {each.number: {} for each in versions}
+def suggested_by(annotations: Iterable[Annotation]) -> Mapping[int, Sequence[Writer]]:
+    """Whose suggestions each version has accepted, by the number of the version."""
+    found: defaultdict[int, dict[Writer, None]] = defaultdict(dict)
     for each in annotations:
-        if each.state == "accepted" and each.decision and each.decision.version in found:
+        if each.state == "accepted" and each.decision:
             found[each.decision.version][each.writer] = None
-    return {number: tuple(writers) for number, writers in found.items() if writers}
+    return {number: tuple(writers) for number, writers in found.items()}

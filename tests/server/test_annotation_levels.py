@@ -249,3 +249,7 @@ async def test_a_user_comments_and_suggests_and_the_owner_decides(begin: Begin) 
     headers = {"Authorization": f"Bearer {bob}"}
     artifact = (await review.served.http.get(f"/artifacts/{review.context}/doc", headers=headers)).json()
     assert artifact["parts"][0]["text"] == TEXT.replace("Tide pools", "Rock pools")
+    listed = (await review.served.http.get(f"/artifacts/{review.context}/doc/versions", headers=headers)).json()
+    made = [(each.get("by"), each.get("suggestedBy")) for each in listed["versions"]]
+    assert made[-1] == ("ann", ["bob"])
+    assert not any(names for _, names in made[:-1])

@@ -351,7 +351,8 @@ async def _versions(context: Context, artifact_id: str) -> dict[str, Any]:
 
 async def _origins(context: Context, artifact_id: str, versions: Iterable[Version]) -> VersionOrigins:
     times = await context.artifacts.version_times(artifact_id)
-    return VersionOrigins(times, await context.first_messages({version.task_id for version in versions}))
+    messages = await context.first_messages({version.task_id for version in versions})
+    return VersionOrigins(times, messages, await context.artifacts.suggested_by(artifact_id))
 
 
 async def _version(context: Context, resource: ArtifactVersion | VersionDiff) -> Version:
