@@ -28,6 +28,15 @@ LINK = "link "
 """Prefix of the author name of a caller with a link."""
 
 
+GUEST_NAME = "guest"
+"""All users of a link are one author."""
+
+
+def shown_name(author: str) -> str:
+    """How others see the author of a message: the name of a user, `guest`, or nothing for anonymous callers."""
+    return GUEST_NAME if author.startswith(LINK) else author
+
+
 def is_user_name(name: str) -> bool:
     """Whether a user may be called so: what cannot be told from another name, or from a link, is left out.
 

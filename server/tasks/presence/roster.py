@@ -1,4 +1,4 @@
-"""Who is in a context, as each of its streams is told. Pure.
+"""Who is in a context, as each of its streams shows it. Pure.
 
 Rule 1: a person is an account with an open stream of the context. All users of one link are one person, `guest`.
 Rule 2: a person may have several cursors, one for each window; a cursor is a selection of no length.
@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zlib import crc32
 
-from a2a_canvas.server.accounts.access import LINK
+from a2a_canvas.server.accounts.access import LINK, shown_name
 
 AGENT_NAME = "agent"
-GUEST_NAME = "guest"
-"""All users of a link are one author."""
 
 COLOURS = (
     "#b3261e",
@@ -66,7 +64,7 @@ class PresentPerson:
     @property
     def name(self) -> str:
         """As others see it; empty for anonymous users."""
-        return GUEST_NAME if self.guest else self.account
+        return shown_name(self.account)
 
 
 @dataclass(frozen=True, slots=True)

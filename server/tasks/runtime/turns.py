@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from a2a_canvas.server.accounts.access import LINK, Access, Caller
+from a2a_canvas.server.accounts.access import Access, Caller, shown_name
 from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import GUEST, payer
 from a2a_canvas.server.agent.annotation_operations import Annotate, Reply
@@ -70,7 +70,6 @@ from a2a_canvas.server.tasks.errors import TaskDetached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.presence.agent_places import AgentPlaces
 from a2a_canvas.server.tasks.presence.present_people import PresentPeople
-from a2a_canvas.server.tasks.presence.roster import GUEST_NAME
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
@@ -134,7 +133,7 @@ def _read(record: TaskRecord) -> int:
 
 def user_writer(sender: str) -> Writer:
     """Who comments, by the sender of a message."""
-    return Writer("user", GUEST_NAME if sender.startswith(LINK) else sender, sender)
+    return Writer("user", shown_name(sender), sender)
 
 
 async def _pause() -> None:
