@@ -20,7 +20,7 @@ from a2a_canvas.store.text.spans import QUOTE_CONTEXT, Span
 
 AnnotationKind = Literal["comment", "suggestion"]
 AnnotationState = Literal["open", "accepted", "rejected", "resolved"]
-ShownState = Literal["open", "accepted", "rejected", "resolved", "stale"]
+ShownState = AnnotationState | Literal["stale"]
 
 MAX_OPEN = 10_000
 """Open annotations of an artifact."""

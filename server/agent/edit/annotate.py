@@ -89,11 +89,10 @@ def _accepted_ending(artifact_id: str, accepted: Acceptance) -> Ending:
     if accepted.applied:
         said[0] = f"{said[0][:-1]}: version {accepted.applied.version} is saved."
     if accepted.conflicts:
-        said.append(
-            f"In conflict with later changes, and still open: {_numbers(e.annotation for e in accepted.conflicts)}."
-        )
+        which = _enumerate(str(each.annotation.number) for each in accepted.conflicts)
+        said.append(f"In conflict with later changes, and still open: {which}.")
     if accepted.stale:
-        said.append(f"Their passage is gone: {_numbers(accepted.stale)}.")
+        said.append(f"Their passage is gone: {_enumerate(str(each.number) for each in accepted.stale)}.")
     now: dict[str, JsonValue] = {"artifactId": artifact_id}
     if accepted.applied:
         now["artifactVersion"] = accepted.applied.version
@@ -105,19 +104,19 @@ def _accepted_ending(artifact_id: str, accepted: Acceptance) -> Ending:
 
 def add_annotations(ending: Ending, artifact_id: str, changed: Sequence[Annotation]) -> Ending:
     """The ending of a put that came with suggestions and comments."""
-    names = ", ".join(f"{each.kind} {each.number}" for each in changed[:MAX_NAMES])
-    more = f" and {len(changed) - MAX_NAMES} more" if len(changed) > MAX_NAMES else ""
-    said = f"{ending.text} Added {names}{more}." if changed else ending.text
+    names = _enumerate(f"{each.kind} {each.number}" for each in changed)
+    said = f"{ending.text} Added {names}." if changed else ending.text
     ids: list[JsonValue] = [each.annotation_id for each in changed]
     known = ending.metadata.get(CANVAS)
     data = {"artifactId": artifact_id, **(known if isinstance(known, dict) else {}), "annotationIds": ids}
     return replace(ending, text=said, metadata={**ending.metadata, CANVAS: data})
 
 
-def _numbers(annotations: Iterable[Annotation]) -> str:
-    numbers = [str(each.number) for each in annotations]
-    more = f" and {len(numbers) - MAX_PLACES} more" if len(numbers) > MAX_PLACES else ""
-    return ", ".join(numbers[:MAX_PLACES]) + more
+def _enumerate(names: Iterable[str]) -> str:
+    """`1, 2, 3`; of many the first ones, and how many more there are."""
+    known = [*names]
+    more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
+    return ", ".join(known[:MAX_NAMES]) + more
 
 
 def _conflicts_json(conflicts: Iterable[ConflictingSuggestion]) -> Iterator[JsonValue]:
