@@ -101,7 +101,7 @@
  * @property {boolean} chosen
  * @property {boolean} [growing]  it is being written
  *
- * @typedef {object} RewriteOutcome  a passage that was rewritten, until the user goes on
+ * @typedef {object} RewriteOutcome  a passage that was rewritten, until the user moves on
  * @property {string} artifactId
  * @property {number} version  that it made
  * @property {number} start  of the new text in it

@@ -95,7 +95,7 @@ async def test_who_reads_is_seen_with_the_cursor_until_the_stream_ends(served: S
         await shows(ann, {"ann": []})
 
 
-async def test_whoever_has_a_link_is_a_guest(served: Served, notes: str) -> None:
+async def test_a_caller_with_a_link_is_a_guest(served: Served, notes: str) -> None:
     token = (await share(served, notes, link=True))["token"]
     async with aclosing(rosters(served, "ann", notes)) as ann, aclosing(rosters(served, token, notes)) as guest:
         await shows(ann, {"ann": []})

@@ -170,7 +170,7 @@ async def add_answer(operation: Annotate | Reply, task_id: str, review: Review, 
         review: the agent's.
 
     Returns:
-        The annotation; None if it is not there any more.
+        The annotation; None if it no longer exists.
     """
     try:
         placed = await review.list(operation.artifact_id)

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * What stands at a passage after it was rewritten: what was there before, and *Keep · Try again · Undo*. It goes when the user
- * goes on: presses something else in the document, or Escape, or another version is current.
+ * moves on: presses something else in the document, or Escape, or another version is current.
  */
 
 import { button } from "../controls.js";

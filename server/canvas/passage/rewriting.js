@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Has a passage rewritten: what was typed is saved first. In the end its old text stands at the passage, where the user keeps
- * the new one, tries again or undoes it (outcome.js); what failed is told, and can be tried again.
+ * the new one, tries again or undoes it (outcome.js); a failure is reported, and can be tried again.
  */
 
 import { changesOf, linesOf } from "../state/text.js";
@@ -93,7 +93,7 @@ export function createRewriting(app) {
   }
 }
 
-/** Where a version is not here by then, its change is told without its place. */
+/** If the version has not arrived by then, its change is shown without a place. */
 const LATE_MS = 5_000;
 
 /**

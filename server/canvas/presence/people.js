@@ -36,7 +36,7 @@ export function createPeople(app) {
   addEventListener("pagehide", withdraw);
   return { element, moved, marks };
 
-  /** The user has moved the cursor, or has none any more. @param {import("./roster.js").Place|null} place */
+  /** The user has moved the cursor, or no longer has one. @param {import("./roster.js").Place|null} place */
   function moved(place) {
     const { contextId } = store.state;
     const before = own;

@@ -126,7 +126,7 @@ export async function createThreads(app, element, reviewing) {
     return known.element;
   }
 
-  /** Who decides here goes on with what follows. @type {typeof operate} */
+  /** After a decision the focus moves to the next thread. @type {typeof operate} */
   async function decide(verb, fields, text) {
     const here = threads.get(fields.annotationId)?.element;
     const beside = here?.nextElementSibling ?? here?.previousElementSibling;

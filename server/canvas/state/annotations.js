@@ -3,7 +3,7 @@
  * The annotations of artifacts: comments and suggestions (docs/annotations.md). Pure.
  *
  * Rule 1: what is known of them is what was read last, and what events have told since. An event has no places, and after a new version
- * the server places them anew: `news` counts both, and `read` what the last reading knew of. If they differ, they have to be read.
+ * the server places them again: `news` counts both, `read` those that the last read covered. If they differ, read again.
  * Rule 2: until then an annotation moves with its passage. One whose passage has changed is not shown in the text.
  */
 

@@ -1,4 +1,4 @@
-"""Presence as JSON: the move of a cursor as it is sent, and who is present, as streams are told. Pure."""
+"""Presence as JSON: the move of a cursor as clients send it, and who is present as streams show it. Pure."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class PersonCame:
 
 @dataclass(frozen=True, slots=True)
 class PersonLeft:
-    """It has none any more."""
+    """It no longer has one."""
 
     context: ContextKey
     account: str
@@ -37,7 +37,7 @@ class CursorMoved:
 
 @dataclass(frozen=True, slots=True)
 class AgentMoved:
-    """The passage that a task of the replica works on; None if it works on none any more."""
+    """The passage that a task of the replica works on; None if it no longer works on one."""
 
     context: ContextKey
     task_id: str

@@ -1,6 +1,6 @@
-"""Who is present in the contexts that are watched here: told to each stream of a context, joined, once a second.
+"""Who is present in the contexts that are watched here: each stream of a context gets it joined, once a second.
 
-Rule 1: a stream is told who is there when it begins, and again when somebody has come, left or moved, at most once in
+Rule 1: a stream shows who is there when it begins, and again when somebody has come, left or moved, at most once in
         `INTERVAL` seconds: however many move, and however often, a stream gets one event for it, the newest.
 Rule 2: only the newest place of a window counts. One that moves more often than once a second costs its own requests,
         and delays nobody.
@@ -59,14 +59,14 @@ class _NoWire:
         pass
 
 
-class _Room(Log[None]):
+class _WatchedPresence(Log[None]):
     """A context that is watched here.
 
     Attributes:
         here: the open streams of each account on this replica.
         elsewhere: the accounts that each other replica has streams of.
         cursors: of each account, by window, the last moved last.
-        roster: what streams are told; None until the first was made.
+        roster: what streams show; None until the first was made.
         waits: something has changed since it was made.
         rests: it was made less than `INTERVAL` seconds ago.
     """
@@ -110,7 +110,7 @@ class PresentPeople:
     def __init__(self, call_later: Timer = _call_later) -> None:
         self.exchange: PresenceWire = _NoWire()
         self._call_later = call_later
-        self._rooms: dict[ContextKey, _Room] = {}
+        self._watched: dict[ContextKey, _WatchedPresence] = {}
         self._agents: dict[ContextKey, dict[str, CursorPlace]] = {}
         self._agents_elsewhere: dict[ContextKey, dict[str, tuple[str, CursorPlace]]] = {}
 
@@ -118,35 +118,35 @@ class PresentPeople:
 
     async def watch(self, context: ContextKey, account: str) -> AsyncGenerator[Roster, None]:
         """Who is present, at once and when it has changed (rule 1); the reader is present meanwhile. It never ends."""
-        room = self._rooms.get(context)
-        if room is None:
-            room = self._rooms[context] = _Room()
+        watched = self._watched.get(context)
+        if watched is None:
+            watched = self._watched[context] = _WatchedPresence()
             self.exchange.tell(RosterAsked(context))
-        shown = None if room.is_present(account) else room.roster  # the next one is the first with this person
-        room.here[account] += 1
-        if room.here[account] == 1:
+        shown = None if watched.is_present(account) else watched.roster  # the next one is the first with this person
+        watched.here[account] += 1
+        if watched.here[account] == 1:
             self.exchange.tell(PersonCame(context, account))
         self._mark(context)
         try:
             while True:
-                if room.roster is None or room.roster is shown:
-                    await room.wait()
+                if watched.roster is None or watched.roster is shown:
+                    await watched.wait()
                 else:
-                    shown = room.roster
+                    shown = watched.roster
                     yield shown
         finally:
-            self._leave(context, room, account)
+            self._leave(context, watched, account)
 
-    def _leave(self, context: ContextKey, room: _Room, account: str) -> None:
-        room.here[account] -= 1
-        if room.here[account] == 0:
-            del room.here[account]
-            room.drop_absent(account)
+    def _leave(self, context: ContextKey, watched: _WatchedPresence, account: str) -> None:
+        watched.here[account] -= 1
+        if watched.here[account] == 0:
+            del watched.here[account]
+            watched.drop_absent(account)
             self.exchange.tell(PersonLeft(context, account))
-        if room.here:
+        if watched.here:
             self._mark(context)
         else:
-            del self._rooms[context]
+            del self._watched[context]
             self._agents_elsewhere.pop(context, None)
 
     # ------------------------------------------------------------------------- moves
@@ -158,13 +158,13 @@ class PresentPeople:
         self.exchange.tell(change)
 
     def _take_move(self, moved: CursorMoved) -> None:
-        room = self._rooms.get(moved.context)
-        if room and room.is_present(moved.account):
-            room.move(moved.account, moved.window, moved.place)
+        watched = self._watched.get(moved.context)
+        if watched and watched.is_present(moved.account):
+            watched.move(moved.account, moved.window, moved.place)
             self._mark(moved.context)
 
     def show_agent(self, context: ContextKey, task_id: str, place: CursorPlace | None) -> None:
-        """The passage that a task works on here; None if it works on none any more."""
+        """The passage that a task works on here; None if it no longer works on one."""
         if self._agents.get(context, {}).get(task_id) == place:
             return
         agents = self._agents.setdefault(context, {})
@@ -180,18 +180,18 @@ class PresentPeople:
 
     def receive(self, replica: str, change: PresenceChange) -> None:
         """Another replica has told of a change there."""
-        room = self._rooms.get(change.context)
+        watched = self._watched.get(change.context)
         if isinstance(change, RosterAsked):
             self._tell_all(change.context, self.exchange.tell)
             return
-        if room is None:
+        if watched is None:
             return
         match change:
             case PersonCame():
-                room.elsewhere[replica].add(change.account)
+                watched.elsewhere[replica].add(change.account)
             case PersonLeft():
-                room.elsewhere[replica].discard(change.account)
-                room.drop_absent(change.account)
+                watched.elsewhere[replica].discard(change.account)
+                watched.drop_absent(change.account)
             case CursorMoved():
                 self._take_move(change)
                 return
@@ -206,10 +206,10 @@ class PresentPeople:
 
     def forget(self, replica: str | None = None) -> None:
         """What another replica has said holds no longer; of all if it is None."""
-        for context, room in self._rooms.items():
-            for gone in [*room.elsewhere] if replica is None else [replica]:
-                for account in room.elsewhere.pop(gone, ()):
-                    room.drop_absent(account)
+        for context, watched in self._watched.items():
+            for gone in [*watched.elsewhere] if replica is None else [replica]:
+                for account in watched.elsewhere.pop(gone, ()):
+                    watched.drop_absent(account)
             agents = self._agents_elsewhere.get(context, {})
             kept = {task: found for task, found in agents.items() if replica is not None and found[0] != replica}
             self._agents_elsewhere[context] = kept
@@ -217,44 +217,44 @@ class PresentPeople:
 
     def ask_all(self) -> None:
         """Ask the others about every context that is watched here."""
-        for context in self._rooms:
+        for context in self._watched:
             self.exchange.tell(RosterAsked(context))
 
     def _tell_all(self, context: ContextKey, tell: Tell) -> None:
         """What this replica speaks for (rule 5)."""
         for task_id, place in self._agents.get(context, {}).items():
             tell(AgentMoved(context, task_id, place))
-        if room := self._rooms.get(context):
-            for account in room.here:
+        if watched := self._watched.get(context):
+            for account in watched.here:
                 tell(PersonCame(context, account))
-                for window, place in room.cursors.get(account, {}).items():
+                for window, place in watched.cursors.get(account, {}).items():
                     tell(CursorMoved(context, account, window, place))
 
     # ------------------------------------------------------------------------ rosters
 
     def _mark(self, context: ContextKey) -> None:
         """Something has changed: a roster is made soon, or when the last one is `INTERVAL` seconds old."""
-        room = self._rooms.get(context)
-        if room and not room.waits:
-            room.waits = True
-            if not room.rests:
-                room.rests = True
-                self._call_later(0, lambda: self._publish(context, room))
+        watched = self._watched.get(context)
+        if watched and not watched.waits:
+            watched.waits = True
+            if not watched.rests:
+                watched.rests = True
+                self._call_later(0, lambda: self._publish(context, watched))
 
-    def _publish(self, context: ContextKey, room: _Room) -> None:
-        room.rests = room.waits
-        if not room.waits:
+    def _publish(self, context: ContextKey, watched: _WatchedPresence) -> None:
+        watched.rests = watched.waits
+        if not watched.waits:
             return
-        room.waits = False
-        self._call_later(INTERVAL, lambda: self._publish(context, room))
-        roster = self._roster(context, room)
-        if roster != room.roster:
-            room.roster = roster
-        room.wake()
+        watched.waits = False
+        self._call_later(INTERVAL, lambda: self._publish(context, watched))
+        roster = self._roster(context, watched)
+        if roster != watched.roster:
+            watched.roster = roster
+        watched.wake()
 
-    def _roster(self, context: ContextKey, room: _Room) -> Roster:
+    def _roster(self, context: ContextKey, watched: _WatchedPresence) -> Roster:
         agents = {task: place for task, (_, place) in self._agents_elsewhere.get(context, {}).items()}
         agents |= self._agents.get(context, {})
-        people = sorted(room.people(), key=lambda each: (not each.cursors, each.account))
+        people = sorted(watched.people(), key=lambda each: (not each.cursors, each.account))
         seen = sorted(people[:MAX_PEOPLE], key=lambda each: each.account)
         return Roster(tuple(seen), len(people) - len(seen), tuple(sorted(agents.items())))

@@ -109,7 +109,7 @@ class SqlHolds(Generic[V]):
         self._holds.release(context_id, task_id)
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
-        """End the hold of a task that staged nothing under it, and goes on."""
+        """End the hold of a task that staged nothing under it and still runs."""
         try:
             if self._holds.has(context_id, task_id) and not self._replica.exclusive:
                 await self._remove(context_id, task_id)

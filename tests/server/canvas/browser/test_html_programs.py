@@ -76,7 +76,7 @@ END = "<script>setTimeout(() => console.error('the end'), 300)</script>"
 
 @dataclass
 class Listener(asyncio.DatagramProtocol):
-    """A server that notes whoever connects to it, and what comes over UDP."""
+    """A server that records each connection, and each packet over UDP."""
 
     address: str = ""
     udp: int = 0

@@ -201,7 +201,7 @@ async def shared_link(visit: OpenPage, about: str, level: str) -> str:
 
 
 @pytest.mark.parametrize("level", ["read", "comment"])
-async def test_whoever_opens_a_link_to_read_or_comment_sees_it_and_changes_no_text(
+async def test_a_link_to_read_or_comment_shows_the_text_and_does_not_change_it(
     visit: OpenPage, open_window: Opener, guarded: Served, level: str
 ) -> None:
     link = await shared_link(visit, f"plum-{level}", level)

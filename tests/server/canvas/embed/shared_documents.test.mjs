@@ -60,7 +60,7 @@ test("a document grows, and the one that changed last is known", async () => {
   assert.deepEqual(shown.map(({ lastChanged }) => lastChanged), ["", "a", "b", "a", ""]);
 });
 
-test("after a lost connection it goes on from the last event, and the documents stay meanwhile", async () => {
+test("after a lost connection it resumes from the last event, and the documents stay meanwhile", async () => {
   const server = serverOf([update("a", "One")], [new RequestFailed("No answer.", 0)], [update("a", "Two")], [ended]);
   const shown = await shownOf(server);
   assert.deepEqual(server.askedFrom, [["shared", null], ["shared", "after One"], ["shared", "after One"], ["shared", "after Two"]]);

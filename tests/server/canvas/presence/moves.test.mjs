@@ -1,4 +1,4 @@
-// The own cursor is told after a move, and at most once a second.
+// The own cursor is sent after a move, and at most once a second.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ function world() {
   return { sent, moves, pass, timers: () => due.length };
 }
 
-test("a first move is told at once, and those of the next second are one", () => {
+test("a first move is sent at once, and those of the next second are one", () => {
   const { sent, moves, pass } = world();
   moves.move(at(1));
   pass(0);
@@ -36,7 +36,7 @@ test("a first move is told at once, and those of the next second are one", () =>
   assert.deepEqual(sent, [at(1), at(49)]);
 });
 
-test("without a move nothing is told, and nothing runs", () => {
+test("without a move nothing is sent, and nothing runs", () => {
   const { sent, moves, pass, timers } = world();
   moves.move(at(1));
   pass(0);

@@ -130,7 +130,7 @@ def endless(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def rest_of(held: int) -> bytes:
-    """What is in a pipe, when nothing holds it any more."""
+    """What is in a pipe once nothing holds it."""
     os.set_blocking(held, True)
     with os.fdopen(os.dup(held), "rb") as pipe:
         return pipe.read()

@@ -1,4 +1,4 @@
-"""The move of a cursor as it is sent, and what streams are told."""
+"""The move of a cursor as clients send it, and what streams show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is present: each stream is told of all that has changed, joined, once a second; nobody's flood delays others."""
+"""Who is present: each stream gets all changes joined, once a second; nobody's flood delays others."""
 
 from __future__ import annotations
 

@@ -21,6 +21,6 @@ def test_white_text_can_be_read_on_every_colour() -> None:
     assert all(1.05 / (luminance(colour) + 0.05) >= 4.5 for colour in COLOURS)
 
 
-def test_a_user_has_its_name_and_whoever_has_a_link_is_a_guest() -> None:
+def test_a_user_has_a_name_and_a_caller_with_a_link_is_a_guest() -> None:
     assert (PresentPerson("ada").name, PresentPerson("ada").guest) == ("ada", False)
     assert (PresentPerson("link abc").name, PresentPerson("link abc").guest) == ("guest", True)

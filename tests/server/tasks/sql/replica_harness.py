@@ -173,7 +173,7 @@ async def replicas(url: str = "") -> AsyncIterator[Replicas]:
 
 
 async def ended(replica: Replica, task_id: str) -> TaskRecord:
-    """The task when nothing follows any more."""
+    """The task once nothing more follows."""
     async with asyncio.timeout(SOON):
         await rest(await replica.runtime.follow(task_id, ANONYMOUS))
     return await replica.record(task_id)

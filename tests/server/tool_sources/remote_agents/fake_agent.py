@@ -168,7 +168,7 @@ async def check_every_cut(
 
     Args:
         first: our task, which asks `agent`, which says `TURNS`.
-        resume: gives the task that goes on the agent as it was at the cut.
+        resume: gives the resumed task the agent as it was at the cut.
         went_on: whether the agent has said the rest of its turn meanwhile.
     """
     history = [(0, agent.copy())]

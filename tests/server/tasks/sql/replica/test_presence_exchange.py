@@ -1,4 +1,4 @@
-"""Presence over replicas: by notifications on PostgreSQL, whoever has the streams and whoever takes the moves."""
+"""Presence over replicas: by notifications on PostgreSQL, whichever replica has the streams or gets the moves."""
 
 from __future__ import annotations
 
