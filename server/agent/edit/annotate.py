@@ -113,7 +113,7 @@ def add_annotations(ending: Ending, artifact_id: str, changed: Sequence[Annotati
 
 
 def _enumerate(names: Iterable[str]) -> str:
-    """`1, 2, 3`; of many the first ones, and how many more there are."""
+    """`1, 2, 3`, or the first few and how many more there are."""
     known = [*names]
     more = f" and {len(known) - MAX_NAMES} more" if len(known) > MAX_NAMES else ""
     return ", ".join(known[:MAX_NAMES]) + more

@@ -22,10 +22,9 @@ from a2a_canvas.server.wire import CANVAS
 from tests.loopback import serving_app
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.conftest import SCRIPT, Opener
 from tests.server.canvas.browser.page_actions import document, step
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
-from tests.server.canvas.browser.test_signing_in import SCRIPT
 from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -70,6 +70,7 @@ async def test_one_is_copied_and_saved_and_all_are_a_zip_file(window: OpenPage) 
     await ask(page, "many 3")
     await page.get_by_role("tab", name="two.py").click()
     await document(page).get_by_role("button", name="Copy", exact=True).click()
+    await expect(page.get_by_text("Copied two.py.")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == "def two():\n    return 2\n"
     assert await page.evaluate("async () => (await navigator.clipboard.read())[0].types") == ["text/plain"]
 

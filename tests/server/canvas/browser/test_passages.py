@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.conftest import Opener, Start
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -258,16 +258,16 @@ async def test_on_a_phone_the_bar_is_at_the_bottom(open_window: Opener, served: 
 
 
 async def test_where_edits_are_off_a_passage_can_only_be_commented_on(
-    open_window: Opener, app_options: dict, tmp_path: Path
+    open_window: Opener, start: Start, app_options: dict, tmp_path: Path
 ) -> None:
     card = tmp_path / "agent_card.json"
     off = {"uri": "urn:a2a-canvas:canvas:v1", "params": {"edits": False}}
     card.write_text(json.dumps({"capabilities": {"extensions": [off]}}))
-    async with serving(**app_options, agent_card=card, database="memory") as served:
-        page = await with_document(await open_window(served.url), served, "emus")
-        await select(page, LONG)
-        await expect(page.locator(".composer-place")).to_contain_text("Line 5")
-        await expect(bar(page).get_by_role("button")).to_have_text(["Comment", "Suggest"])
-        served.gate.open()
-        await say(page, "quickly gnus")  # would be an edit
-        await expect(page.get_by_role("article", name="Reply")).to_have_text(["Here is emus.", "Here is gnus."])
+    served = await start(serving(**app_options, agent_card=card, database="memory"))
+    page = await with_document(await open_window(served.url), served, "emus")
+    await select(page, LONG)
+    await expect(page.locator(".composer-place")).to_contain_text("Line 5")
+    await expect(bar(page).get_by_role("button")).to_have_text(["Comment", "Suggest"])
+    served.gate.open()
+    await say(page, "quickly gnus")  # would be an edit
+    await expect(page.get_by_role("article", name="Reply")).to_have_text(["Here is emus.", "Here is gnus."])

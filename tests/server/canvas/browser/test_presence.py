@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Request, expect
 
-from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import document
 from tests.server.canvas.browser.test_passages import LONG, edit_source, select
-from tests.server.canvas.browser.test_signing_in import ANN, REFUSED, SCRIPT, shared_link
+from tests.server.canvas.browser.test_signing_in import shared_link
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,22 +23,13 @@ SHOWN_CURSOR = ".people-caret, .people-inline"
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def guarded() -> AsyncIterator[Served]:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}") as served:
-        served.gate.open()
-        yield served
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def both(open_window: Opener, guarded: Served) -> tuple[OpenPage, OpenPage]:
+async def both(visit: OpenPage, open_window: Opener) -> tuple[OpenPage, OpenPage]:
     """Ann, and a guest whom she has given a link to edit."""
-    ann = await open_window(guarded.url)
-    ann.expects(REFUSED)
-    guest = await open_window("", await shared_link(ann, "bees", "edit"))
+    guest = await open_window("", await shared_link(visit, f"bees{uuid4().hex}", "edit"))
     guest.expects("request: |status of 40[13]")
-    await ann.page.keyboard.press("Escape")
+    await visit.page.keyboard.press("Escape")
     await expect(document(guest.page)).to_contain_text(LONG)
-    return ann, guest
+    return visit, guest
 
 
 async def place_of(page: Page, words: str) -> dict[str, float]:

@@ -15,7 +15,7 @@ from tests.database_fixtures import FreezableProxy, postgresql_url, sqlite_url
 from tests.new_database import with_tables
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage
-from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.conftest import Opener, Start
 from tests.server.canvas.browser.page_actions import (
     LINES,
     REPLY,
@@ -202,17 +202,15 @@ async def test_a_server_that_is_killed_and_started_again_in_mid_stream(open_wind
 
 
 @pytest.mark.postgres
-async def test_two_people_on_two_replicas(open_window: Opener, tmp_path: Path) -> None:
-    async with server_group(await with_tables(postgresql_url()), tmp_path) as group:
-        ours, theirs = await group.several(2)
-        window = await open_window(str(ours.http.base_url))
-        await ask(window.page, WRITE)
-        await expect(document(window.page)).to_contain_text("report 003: ebb and flow")
-        other = await open_window(str(theirs.http.base_url), "/" + window.page.url.partition("/#")[2].join(("#", "")))
-        await expect(document(other.page)).to_contain_text("report 003: ebb and flow")
-        for each in (window, other):
-            await expect(each.page.get_by_title("2 people are viewing")).to_be_visible()
-        for each in (window, other):
-            await check_written(each.page)
-            each.check()
-            each.expects(LOST)
+async def test_two_people_on_two_replicas(open_window: Opener, start: Start, tmp_path: Path) -> None:
+    group = await start(server_group(await with_tables(postgresql_url()), tmp_path))
+    ours, theirs = await group.several(2)
+    window = await open_window(str(ours.http.base_url))
+    await ask(window.page, WRITE)
+    await expect(document(window.page)).to_contain_text("report 003: ebb and flow")
+    other = await open_window(str(theirs.http.base_url), "/" + window.page.url.partition("/#")[2].join(("#", "")))
+    await expect(document(other.page)).to_contain_text("report 003: ebb and flow")
+    for each in (window, other):
+        await expect(each.page.get_by_title("2 people are viewing")).to_be_visible()
+    for each in (window, other):
+        await check_written(each.page)

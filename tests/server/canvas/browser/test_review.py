@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from a2a_canvas.server.wire import CANVAS
-from tests.server.app_server import Served, serving
+from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import document as document_region
 from tests.server.canvas.browser.page_actions import frames
 from tests.server.canvas.browser.test_passages import LONG, PHONE, bar, edit_source, select, with_document
-from tests.server.canvas.browser.test_signing_in import ANN, JOE, REFUSED, SCRIPT, shared_link
+from tests.server.canvas.browser.test_signing_in import shared_link
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FIRST = "The first paragraph stays."
 BETTER = "The second one is right."
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def guarded() -> AsyncIterator[Served]:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN},joe={JOE}") as served:
-        served.gate.open()
-        yield served
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def visit(open_window: Opener, guarded: Served) -> OpenPage:
-    window = await open_window(guarded.url)
-    window.expects(REFUSED)
-    return window
 
 
 def pane(page: Page) -> Locator:

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from a2a_canvas.server.accounts.api_key import new_key
 from tests.free_port import free_port
 from tests.loopback import serving_app
-from tests.open_id_provider import CLIENT, SECRET, Provider
+from tests.open_id_provider import Provider, signing_in_with
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.conftest import ANN, JOE, REFUSED, SCRIPT, Opener, Start
 from tests.server.canvas.browser.page_actions import ask, document
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
 from tests.server.canvas.browser.test_files import saved
 from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-SCRIPT = Path(__file__).parent / "scripts" / "page.yaml"
-ANN, JOE = new_key(), new_key()
-REFUSED = "status of (401|429)"
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def guarded() -> AsyncIterator[Served]:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN},joe={JOE}") as served:
-        served.gate.open()
-        yield served
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def visit(open_window: Opener, guarded: Served) -> OpenPage:
-    """Somebody whom the server does not know yet."""
-    window = await open_window(guarded.url)
-    window.expects(REFUSED)
-    return window
 
 
 def dialog(page: Page) -> Locator:
@@ -122,29 +100,27 @@ async def test_who_would_rather_not_can_sign_in_later(visit: OpenPage) -> None:
     await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
 
 
-async def test_whoever_tries_many_keys_waits(open_window: Opener) -> None:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}") as served:
-        window = await open_window(served.url)
-        window.expects(f"{REFUSED}|net::ERR_")  # what loads when it is idle may miss the server
-        await expect(dialog(window.page)).to_be_visible()
-        while (
-            await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key()}"})
-        ).status_code != 429:
-            pass
-        await enter(window.page, new_key())
-        await expect(dialog(window.page).get_by_role("alert")).to_contain_text(
-            "Too many wrong credentials came from your address. Try"
-        )
+async def test_whoever_tries_many_keys_waits(open_window: Opener, start: Start) -> None:
+    served = await start(serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}"))
+    window = await open_window(served.url)
+    window.expects(REFUSED)
+    await expect(dialog(window.page)).to_be_visible()
+    while (await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key()}"})).status_code != 429:
+        pass
+    await enter(window.page, new_key())
+    await expect(dialog(window.page).get_by_role("alert")).to_contain_text(
+        "Too many wrong credentials came from your address. Try"
+    )
 
 
-async def test_whoever_asks_too_much_with_a_right_key_is_told_that(open_window: Opener) -> None:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}", max_requests_per_user=1) as served:
-        window = await open_window(served.url)
-        window.expects(f"{REFUSED}|net::ERR_")
-        await expect(dialog(window.page)).to_be_visible()
-        await served.http.get("/artifacts", headers={"Authorization": f"Bearer {ANN}"})
-        await enter(window.page, ANN)
-        await expect(dialog(window.page).get_by_role("alert")).to_contain_text("Request limit reached (1 per minute)")
+async def test_whoever_asks_too_much_with_a_right_key_is_told_that(open_window: Opener, start: Start) -> None:
+    served = await start(serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}", max_requests_per_user=1))
+    window = await open_window(served.url)
+    window.expects(REFUSED)
+    await expect(dialog(window.page)).to_be_visible()
+    await served.http.get("/artifacts", headers={"Authorization": f"Bearer {ANN}"})
+    await enter(window.page, ANN)
+    await expect(dialog(window.page).get_by_role("alert")).to_contain_text("Request limit reached (1 per minute)")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -162,26 +138,23 @@ async def test_nothing_in_the_dialogs_is_out_of_reach(open_window: Opener, guard
     assert await page.evaluate(VIOLATIONS) == []
 
 
-async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener) -> None:
+async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener, start: Start) -> None:
     port = free_port()
-    async with (
-        serving(SCRIPT, grpc=False, cors_origin=f"http://127.0.0.1:{port}", api_keys=f"joe={JOE}") as other,
-        serving(SCRIPT, grpc=False, port=port, page=other.url, api_keys=f"ann={ANN}") as home,
-    ):
-        window = await open_window(home.url, others=[other.url])
-        window.expects(REFUSED)
-        page = window.page
-        await sign_in(page, ANN)
-        await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
-        sent: list[str] = []
-        page.on(
-            "request", lambda request: sent.append(str(request.headers)) if request.url.startswith(other.url) else None
-        )
-        await page.goto(f"{home.url}/?server={quote(other.url, safe='')}")
-        await sign_in(page, JOE)
-        await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
-        assert sent
-        assert not [headers for headers in sent if ANN in headers]
+    origin = f"http://127.0.0.1:{port}"
+    other = await start(serving(SCRIPT, grpc=False, cors_origin=origin, api_keys=f"joe={JOE}"))
+    home = await start(serving(SCRIPT, grpc=False, port=port, page=other.url, api_keys=f"ann={ANN}"))
+    window = await open_window(home.url, others=[other.url])
+    window.expects(REFUSED)
+    page = window.page
+    await sign_in(page, ANN)
+    await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(str(request.headers)) if request.url.startswith(other.url) else None)
+    await page.goto(f"{home.url}/?server={quote(other.url, safe='')}")
+    await sign_in(page, JOE)
+    await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
+    assert sent
+    assert not [headers for headers in sent if ANN in headers]
 
 
 async def shared_link(visit: OpenPage, about: str, level: str) -> str:
@@ -287,35 +260,25 @@ async def test_the_owner_opens_a_link_under_the_own_name(visit: OpenPage) -> Non
 async def test_a_link_is_copied_where_the_browser_has_no_clipboard_for_the_page(visit: OpenPage) -> None:
     page = visit.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await page.evaluate("navigator.clipboard.constructor.prototype.writeText = undefined")
+    await page.evaluate("navigator.clipboard.constructor.prototype.write = undefined")
     link = await shared_link(visit, "sloe", "read")
     await page.get_by_role("dialog").get_by_role("button", name="Copy").click()
     assert await page.evaluate("navigator.clipboard.readText()") == link
 
 
-async def test_a_provider_signs_somebody_in_until_they_sign_out(open_window: Opener) -> None:
-    provider = Provider()
-    async with (
-        serving_app(provider.app) as issuer,
-        serving(
-            SCRIPT,
-            grpc=False,
-            jwt_issuer=issuer,
-            jwt_audience="canvas",
-            oidc_client_id=CLIENT,
-            oidc_client_secret=SECRET,
-        ) as served,
-    ):
-        served.gate.open()
-        window = await open_window(served.url, others=[issuer])
-        window.expects(REFUSED)
-        page = window.page
-        await dialog(page).get_by_role("button", name="Sign in with your account").click()
-        await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
-        await ask(page, "quickly plum")
-        await expect(document(page)).to_contain_text("The first paragraph stays.")
-        assert not await page.evaluate("document.cookie")
+async def test_a_provider_signs_somebody_in_until_they_sign_out(open_window: Opener, start: Start) -> None:
+    issuer = await start(serving_app(Provider().app))
+    served = await start(serving(SCRIPT, grpc=False, **signing_in_with(issuer)))
+    served.gate.open()
+    window = await open_window(served.url, others=[issuer])
+    window.expects(REFUSED)
+    page = window.page
+    await dialog(page).get_by_role("button", name="Sign in with your account").click()
+    await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+    await ask(page, "quickly plum")
+    await expect(document(page)).to_contain_text("The first paragraph stays.")
+    assert not await page.evaluate("document.cookie")
 
-        await page.get_by_role("button", name="ann", exact=True).click()
-        await page.get_by_role("menuitem", name="Sign out").click()
-        await expect(dialog(page)).to_be_visible()
+    await page.get_by_role("button", name="ann", exact=True).click()
+    await page.get_by_role("menuitem", name="Sign out").click()
+    await expect(dialog(page)).to_be_visible()

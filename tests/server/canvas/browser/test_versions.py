@@ -36,6 +36,8 @@ async def page(window: OpenPage, served: Served) -> Page:
     await document(page).get_by_text(LONG).click(click_count=3)
     await page.get_by_role("button", name="Shorter", exact=True).click()
     await expect(document(page)).to_contain_text(SHORT)
+    await button(page, "Keep").click()
+    await expect(button(page, "Keep")).to_be_hidden()
     await expect(button(page, "Undo")).to_be_enabled()
     return page
 
@@ -120,6 +122,7 @@ async def test_a_link_to_a_version_shows_it(page: Page, window: OpenPage, open_w
     await button(page, "Versions").click()
     await page.get_by_role("list", name="Versions").get_by_role("button").last.click()
     await button(page, "Copy link").click()
+    await expect(page.get_by_text("Link to this version copied.")).to_be_visible()
     link = await page.evaluate("navigator.clipboard.readText()")
     await button(page, "Undo").click()
 

@@ -11,13 +11,13 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.database_fixtures import sqlite_url
-from tests.server.app_server import Served, serving
+from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.conftest import ANN, JOE, Opener
 from tests.server.canvas.browser.page_actions import REPLY, ask, check_lines, document, grow_to, messages
 from tests.server.canvas.browser.test_approvals import DONE, approval
 from tests.server.canvas.browser.test_reconnecting import LOST, check_written
-from tests.server.canvas.browser.test_signing_in import ANN, JOE, REFUSED, SCRIPT, shared_link, sign_in
+from tests.server.canvas.browser.test_signing_in import shared_link, sign_in
 from tests.server.faults.fault_scripts import WRITE
 from tests.server.faults.server_processes import server_group
 
@@ -44,15 +44,12 @@ async def test_tasks_that_end_at_once_appear_in_the_other_windows(window: OpenPa
     await each_shows_what_the_first_does(page, other)
 
 
-async def test_and_in_that_of_a_guest(open_window: Opener) -> None:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}") as guarded:
-        window = await open_window(guarded.url)
-        window.expects(REFUSED)
-        guest = await open_window("", await shared_link(window, "kelp", "read"))
-        guest.expects("request: |status of 40[13]")
-        await all_show([guest.page], "Here is kelp.")
-        await window.page.keyboard.press("Escape")
-        await each_shows_what_the_first_does(window.page, guest.page)
+async def test_and_in_that_of_a_guest(visit: OpenPage, open_window: Opener) -> None:
+    guest = await open_window("", await shared_link(visit, "kelp", "read"))
+    guest.expects("request: |status of 40[13]")
+    await all_show([guest.page], "Here is kelp.")
+    await visit.page.keyboard.press("Escape")
+    await each_shows_what_the_first_does(visit.page, guest.page)
 
 
 async def each_shows_what_the_first_does(page: Page, other: Page) -> None:
@@ -119,20 +116,17 @@ async def test_eight_windows_show_a_document_while_it_is_written_and_a_message_s
         await check_lines(page)
 
 
-async def test_windows_with_two_credentials_are_not_mixed(open_window: Opener) -> None:
-    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN},joe={JOE}") as guarded:
-        window = await open_window(guarded.url)
-        window.expects(REFUSED)
-        await sign_in(window.page, ANN)
-        await ask(window.page, "quickly kelp")
-        await all_show([window.page], "Here is kelp.")
-        window.expects("status of 404")
-        other = await window.another_tab()
-        await sign_in(other, JOE)
-        await expect(other.get_by_role("alert")).to_contain_text("This conversation no longer exists.")
-        await ask(window.page, "quickly moss")
-        await all_show([window.page], "Here is moss.")
-        assert "kelp" not in await other.locator("body").inner_text()
+async def test_windows_with_two_credentials_are_not_mixed(visit: OpenPage) -> None:
+    await sign_in(visit.page, ANN)
+    await ask(visit.page, "quickly kelp")
+    await all_show([visit.page], "Here is kelp.")
+    visit.expects("status of 404")
+    other = await visit.another_tab()
+    await sign_in(other, JOE)
+    await expect(other.get_by_role("alert")).to_contain_text("This conversation no longer exists.")
+    await ask(visit.page, "quickly moss")
+    await all_show([visit.page], "Here is moss.")
+    assert "kelp" not in await other.locator("body").inner_text()
 
 
 async def test_the_server_is_killed_and_started_again(open_window: Opener, tmp_path: Path) -> None:
