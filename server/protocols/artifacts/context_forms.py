@@ -88,8 +88,10 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
 
 def check_patch(body: Mapping[str, JsonValue]) -> None:
     """Raises `ResourceError` if the body of a PATCH has no field of a context, or another one."""
-    if other := next((field for field in body if field not in ("name", AGENTS_SUGGEST)), None):
-        raise invalid_value(other, f"cannot be changed; send only the name of the context, or {AGENTS_SUGGEST}")
+    if others := [field for field in body if field not in ("name", AGENTS_SUGGEST)]:
+        raise invalid_value(
+            others[0] or '""', f"cannot be changed; send only the name of the context, or {AGENTS_SUGGEST}"
+        )
     if not body:
         raise invalid_value("name", "is missing: send a text, or null to remove the name")
 

@@ -166,6 +166,7 @@ async def test_a_context_takes_a_name_and_gives_it_back(harness: ArtifactHarness
             '{"name": "a", "title": "b"}',
             "title cannot be changed; send only the name of the context, or agentsSuggest.",
         ),
+        ('{"": null}', '"" cannot be changed; send only the name of the context, or agentsSuggest.'),
         ('{"agentsSuggest": "yes"}', "agentsSuggest is 'yes' and must be true or false."),
         ('{"agentsSuggest": true, "name": 7}', "name is 7 and must be a text, or null."),
         ('{"agentsSuggest": 1, "name": "a"}', "agentsSuggest is 1 and must be true or false."),
