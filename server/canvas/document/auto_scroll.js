@@ -16,15 +16,17 @@ const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 export function createAutoScroll(scroller, { scrollToEnd, onChange }) {
   let following = true;
   let growing = false;
+  /** It grew, and the user has done nothing since its end: what is laid out late still belongs to it. */
+  let settling = false;
   let last = 0;
   let touched = -MOVING;
   for (const input of INPUTS) {
-    scroller.addEventListener(input, () => (touched = performance.now()), { passive: true });
+    scroller.addEventListener(input, () => ((touched = performance.now()), (settling &&= growing)), { passive: true });
   }
   scroller.addEventListener("scroll", onScroll, { passive: true });
   // Heights are estimates until the browser has laid out what is new.
   const content = scroller.firstElementChild;
-  const observer = content && "ResizeObserver" in globalThis ? new ResizeObserver(() => growing && follow()) : null;
+  const observer = content && "ResizeObserver" in globalThis ? new ResizeObserver(() => settling && follow()) : null;
   content && observer?.observe(content);
   return {
     /** Whether the end is to be kept in view. */
@@ -38,6 +40,7 @@ export function createAutoScroll(scroller, { scrollToEnd, onChange }) {
     textChanged(goesOn) {
       (growing || goesOn) && follow();
       growing = goesOn;
+      settling ||= goesOn;
     },
     isAtEnd,
     destroy: () => observer?.disconnect(),
