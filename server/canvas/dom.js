@@ -36,11 +36,6 @@ export function setText(element, text) {
   }
 }
 
-/** Loads a style sheet that only a view needs. @param {URL} address @returns {Promise<void>} when it counts */
-export function loadSheet({ href }) {
-  return new Promise((resolve) => document.head.append(h("link", { rel: "stylesheet", href, onload: () => resolve(), onerror: () => resolve() })));
-}
-
 /** @param {any} element @param {string} name @param {any} value */
 function set(element, name, value) {
   if (name === "ref") {

@@ -10,6 +10,7 @@
  */
 
 import { createBackoff } from "./a2a/retry.js";
+import { h } from "./dom.js";
 import { TEXT } from "./strings.js";
 
 /**
@@ -61,6 +62,25 @@ export function partOf(load, { early = true } = {}) {
   const attempt = () => (loading ??= load().then((part) => (there = part), failed));
   early && ahead.add(attempt);
   return { now: () => there, get: (tell = (remedy) => tellUser(remedy)) => persist(attempt, tell) };
+}
+
+/**
+ * What a part loads if it has a style sheet of its own.
+ * @template T
+ * @param {Promise<T>} module  an `import()`
+ * @param {URL} sheet
+ * @returns {Promise<T>} when both are there
+ */
+export async function withSheet(module, { href }) {
+  const link = h("link", { rel: "stylesheet", href });
+  const styled = new Promise((onload, onerror) => Object.assign(link, { onload, onerror }));
+  document.head.append(link);
+  try {
+    return (await Promise.all([module, styled]))[0];
+  } catch (error) {
+    link.remove();
+    throw error;
+  }
 }
 
 /** @template T @param {() => Promise<T>} attempt @param {Tell} tell @returns {Promise<T>} */

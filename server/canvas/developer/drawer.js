@@ -4,7 +4,7 @@
 import { copyAndTell } from "../clipboard.js";
 import { button, createTabs, iconButton } from "../controls.js";
 import { previewOf } from "../document/files/preview.js";
-import { fill, h, loadSheet } from "../dom.js";
+import { fill, h } from "../dom.js";
 import { createEventList } from "./event_list.js";
 import { KINDS, selectedText } from "./events.js";
 import { TEXT, say } from "../strings.js";
@@ -40,7 +40,6 @@ function createDrawer(app) {
     h("header", { class: "developer-head" }, tabs.element, events.count, close),
     panels,
   );
-  const ready = loadSheet(new URL("../style/developer.css", import.meta.url));
   document.body.append(element);
   store.subscribe((state, previous) => !element.hidden && draw(state, previous));
 
@@ -60,8 +59,7 @@ function createDrawer(app) {
     }
   }
 
-  async function show() {
-    await ready;
+  function show() {
     opener = /** @type {HTMLElement|null} */ (document.activeElement);
     element.hidden = false;
     document.body.dataset.developer = "open";

@@ -43,7 +43,9 @@ export function createOutcome(app, { panel, rectOf }) {
       bar.hidden = !isShown;
       said.textContent = isShown ? outcome.said : "";
     }
-    if (isShown) {
+    if (!isShown) {
+      fill(before);
+    } else {
       fill(before, h("span", { class: "visually-hidden" }, TEXT.before), outcome.old ? h("del", { dir: "auto" }, outcome.old) : TEXT.nothingThere);
       move();
     }

@@ -6,7 +6,7 @@
 
 import { button } from "../controls.js";
 import { h, setText } from "../dom.js";
-import { partOf } from "../loading.js";
+import { partOf, withSheet } from "../loading.js";
 import { annotationsOf, isOpen, notesOf, suggestionBeside } from "../state/annotations.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { TEXT, say } from "../strings.js";
@@ -19,7 +19,7 @@ import { markSeen, unreadCount } from "./seen.js";
 /** @typedef {Extract<Operation["op"], "annotate"|"reply"|"resolve"|"accept"|"reject"|"withdraw"|"accept-all">} Verb */
 /** @typedef {{base: string, current: string, suggested: string, version: number}} Conflict  what a suggestion does not fit */
 
-const threadsPart = partOf(() => import("./threads.js"));
+const threadsPart = partOf(() => withSheet(import("./threads.js"), new URL("../style/review.css", import.meta.url)));
 
 /**
  * @typedef {object} Reviewing  what the pane of the threads needs
@@ -82,7 +82,7 @@ export function createReview(app, { view, toView }) {
     toggle.setAttribute("aria-expanded", String(opened));
     if (opened && !threads) {
       const { createThreads } = await threadsPart.get();
-      threads ??= await createThreads(app, place, { view, toView, choose, operate, conflictOf, close: () => (show(false), toggle.focus()) });
+      threads ??= createThreads(app, place, { view, toView, choose, operate, conflictOf, close: () => (show(false), toggle.focus()) });
     }
     place.hidden = !opened;
     threads?.redraw();

@@ -5,7 +5,7 @@
  */
 
 import { button, iconButton } from "../controls.js";
-import { fill, h, loadSheet, setText } from "../dom.js";
+import { fill, h, setText } from "../dom.js";
 import { annotationsOf, inOrder, isDecided, isOpen, nameOfWriter } from "../state/annotations.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { TEXT, say } from "../strings.js";
@@ -24,9 +24,9 @@ const GAP = 8;
  * @param {App} app
  * @param {HTMLElement} element  which it fills
  * @param {import("./review.js").Reviewing} reviewing
- * @returns {Promise<Threads>}
+ * @returns {Threads}
  */
-export async function createThreads(app, element, reviewing) {
+export function createThreads(app, element, reviewing) {
   const { store } = app;
   const { view, toView, choose, operate, close } = reviewing;
   /** @type {Map<string, Thread>} */
@@ -55,7 +55,6 @@ export async function createThreads(app, element, reviewing) {
       redraw();
     }
   });
-  await loadSheet(new URL("../style/review.css", import.meta.url));
   return { redraw, reveal };
 
   function redraw() {
