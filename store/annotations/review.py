@@ -3,10 +3,7 @@
 Rule 1: each step holds the annotations of the context (`annotation_store.py`, rule 2), decides by what it reads, and
         reports one `AnnotationsChanged`. A step that is refused changes nothing.
 Rule 2: nothing waits between the change of the artifact and that report, so both are committed together.
-Rule 3: what is accepted is merged into the passage where it is now. If the passage has changed, both changes are kept,
-        or, where they touch the same words, the suggestion stays open: it is in conflict.
-Rule 4: accepting several is one version: from the oldest to the newest, each merged into what the ones before it have
-        made.
+Rule 3: accepting several is one version (`merging.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ from a2a_canvas.store.annotations.annotation_marks import MarkedAnnotation, find
 from a2a_canvas.store.annotations.annotation_places import place_annotations
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore
 from a2a_canvas.store.annotations.critic_markup import CriticMark, CriticMarkupError
-from a2a_canvas.store.annotations.edit_map import move
+from a2a_canvas.store.annotations.merging import ConflictingSuggestion, MergedSuggestions, merge_suggestions
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import (
     AnnotationNotFound,
@@ -49,29 +46,16 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.merge import MergeResult, merge
-from a2a_canvas.store.models import AppliedChange, Author, Ref, TextEdit
+from a2a_canvas.store.models import AppliedChange, Author, Ref
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.hunks import Hunk
-from a2a_canvas.store.text.spans import Span, difference, find_in_context, splice
+from a2a_canvas.store.text.spans import Span, difference
 
 T = TypeVar("T")
 Report = Callable[[AnnotationsChanged], Awaitable[None]]
 MakeReview = Callable[[Author, EventedArtifactStore, Report], "Review"]
 """Makes the review of a task: that of the sender of its message, or the agent's."""
 Chosen = Callable[[PlacedAnnotation], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class ConflictingSuggestion:
-    """A suggestion that changes the same words as a later change of the passage.
-
-    Attributes:
-        current: the passage as it is now.
-    """
-
-    annotation: Annotation
-    current: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +272,7 @@ class Review:
     async def accept_all(self, artifact_id: str, chosen: Chosen = lambda _: True) -> Acceptance:
         """Accept all open suggestions, or those `chosen`: one version. What does not fit stays (`Acceptance`).
 
-        They are the oldest `MAX_ACCEPTED`: merging takes time in proportion to the square of their number.
+        They are the oldest `MAX_ACCEPTED`.
         """
         async with self._hold(artifact_id) as existing:
             placed = await self._place(artifact_id, [each for each in existing if each.kind == "suggestion"])
@@ -369,59 +353,6 @@ def _find(existing: Iterable[Annotation], artifact_id: str, annotation_id: str) 
         if each.annotation_id == annotation_id:
             return each
     raise AnnotationNotFound(artifact_id, annotation_id)
-
-
-# ------------------------------------------------------------------------------- merging
-
-
-@dataclass(frozen=True, slots=True)
-class MergedSuggestions:
-    """A text after suggestions, oldest first.
-
-    Attributes:
-        passage: what one accepted suggestion changes in its passage; None for none or several.
-    """
-
-    text: str
-    accepted: tuple[Annotation, ...]
-    stale: tuple[Annotation, ...]
-    conflicts: tuple[ConflictingSuggestion, ...]
-    passage: tuple[Span, str] | None
-
-
-def merge_suggestions(placed: Iterable[PlacedAnnotation], text: str) -> MergedSuggestions:
-    """`text` with each suggestion merged into its passage (rules 3 and 4). Pure."""
-    accepted: list[Annotation] = []
-    stale: list[Annotation] = []
-    conflicts: list[ConflictingSuggestion] = []
-    done: list[TextEdit] = []
-    before, passage = text, None
-    for each in placed:
-        suggestion, span = each.annotation, _carry(each.span, done, before, text)
-        if span is None:
-            stale.append(suggestion)
-            continue
-        now = span.extract(text)
-        merged = merge(suggestion.quote.exact, now, suggestion.replacement or "")
-        if not isinstance(merged, MergeResult):
-            conflicts.append(ConflictingSuggestion(suggestion, now))
-            continue
-        accepted.append(suggestion)
-        inside, new = difference(now, merged.text)  # so annotations on the rest of the passage keep their places
-        passage = Span(span.start + inside.start, span.start + inside.end), new
-        text = splice(text, *passage)
-        done.append(TextEdit(passage[0], len(new)))
-    return MergedSuggestions(
-        text, tuple(accepted), tuple(stale), tuple(conflicts), passage if len(accepted) == 1 else None
-    )
-
-
-def _carry(span: Span | None, done: Iterable[TextEdit], before: str, text: str) -> Span | None:
-    """Where a passage of `before` is after these edits, as `place_annotations` has it."""
-    moved = span
-    for edited in done:
-        moved = moved and move(moved, edited)
-    return moved or (span and find_in_context(before, span, text))
 
 
 def _edit(text: str, merged: MergedSuggestions, base: int) -> EditText:

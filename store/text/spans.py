@@ -24,7 +24,7 @@ Unit = Literal["utf16", "codepoint"]
 
 QUOTE_CONTEXT = 32
 """Characters before and after a quote that distinguish equal quotes."""
-_EDGE = "\ud800"
+EDGE = "\ud800"
 """Marks the beginning and the end of a text. No text contains it (`replace_surrogates`)."""
 
 
@@ -175,13 +175,18 @@ def find_again(base: str, span: Span, quote: str, current: str) -> Span | None:
 
 def find_in_context(base: str, span: Span, current: str) -> Span | None:
     """The position of a passage that occurs once in both texts with the same `QUOTE_CONTEXT` characters around it."""
-    framed, now = _EDGE + base + _EDGE, _EDGE + current + _EDGE
-    begin = max(0, span.start + 1 - QUOTE_CONTEXT)
-    passage = framed[begin : span.end + 1 + QUOTE_CONTEXT]
-    if not once(now, passage) or _twice(framed, passage):
+    now, passage = EDGE + current + EDGE, in_context(base, span)
+    if not once(now, passage) or _twice(EDGE + base + EDGE, passage):
         return None
-    at = now.find(passage) + span.start - begin
+    at = now.find(passage) + min(span.start, QUOTE_CONTEXT - 1)
     return Span(at, at + span.end - span.start)
+
+
+def in_context(base: str, span: Span) -> str:
+    """A passage with `QUOTE_CONTEXT` characters before and after it; each end of the text counts as one."""
+    begin, end = span.start + 1 - QUOTE_CONTEXT, span.end + QUOTE_CONTEXT
+    before, after = EDGE if begin <= 0 else "", EDGE if end > len(base) else ""
+    return before + base[max(0, begin - 1) : end] + after
 
 
 def neighbours(text: str, span: Span) -> tuple[str, str]:

@@ -18,7 +18,8 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation import Annotation
-from a2a_canvas.store.annotations.review import Acceptance, ConflictingSuggestion, Review
+from a2a_canvas.store.annotations.merging import ConflictingSuggestion
+from a2a_canvas.store.annotations.review import Acceptance, Review
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.edit_stream import EditTarget
 
