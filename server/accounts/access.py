@@ -270,7 +270,14 @@ class Access:
         """What a caller may see now."""
         found = await self._shares.for_caller(caller) if self._shares and caller != ANONYMOUS else ()
         shares = {share.context: share for share in found}
+        return self._grants(caller, shares)
+
+    def _grants(self, caller: Caller, shares: Mapping[ContextKey, Share]) -> Grants:
         return Grants(caller, shares, adopts=bool(self._adopter) and caller.name == self._adopter)
+
+    def is_owner(self, caller: Caller, owner: str) -> bool:
+        """Whether what belongs to `owner` is the caller's own."""
+        return owner in self._grants(caller, {}).owners
 
     async def level(self, caller: Caller, key: ContextKey, owner: str) -> Level:
         """What a caller may do with a context of `owner` now."""

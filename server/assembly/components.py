@@ -105,7 +105,7 @@ def make_components(engine: Engine) -> Components:
     handler = A2AHandler(
         engine.runtime,
         loaded.content,
-        PushOperations(backend.push, check),
+        PushOperations(backend.push, check, engine.runtime.contexts.access.is_owner),
         bodies.limits,
         sharing=sharing,
         expose_thinking=settings.expose_thinking,

@@ -228,6 +228,34 @@ async def test_what_anonymous_callers_left_is_of_who_adopts_it(tmp_path: Path) -
         assert (await adopted.rpc("ListTasks", {"contextId": "notes"}, **as_user("ann")))["result"]["totalSize"] == 2
 
 
+@in_the_loop
+async def test_who_adopts_a_conversation_withdraws_what_others_wrote_in_it(tmp_path: Path) -> None:
+    options = {"database": f"sqlite:///{tmp_path}/before.db", "grpc": False}
+    context = str(uuid4())
+    async with serving(**options) as before:
+        await operated(before, "ann", context, op="put", text="One two.", name="doc.md")
+        anonymous = await operated(before, "ann", context, op="annotate", selection={"start": 0, "end": 3})
+    options["api_keys"] = ",".join(f"{name}={key}" for name, key in KEYS.items())
+    async with serving(**options, adopt_anonymous="ann") as adopted:
+        share = {"user": "bob", "level": "edit"}
+        assert (await adopted.http.post(f"/artifacts/{context}/shares", json=share, headers=as_user("ann"))).is_success
+        of_bob = await operated(adopted, "bob", context, op="annotate", selection={"start": 4, "end": 7})
+        assert await operated(adopted, "bob", context, op="withdraw", annotationId=anonymous["annotationIds"][0]) == {}
+        for theirs in (anonymous, of_bob):
+            withdrawn = await operated(adopted, "ann", context, op="withdraw", annotationId=theirs["annotationIds"][0])
+            assert withdrawn["annotationIds"] == theirs["annotationIds"]
+
+
+async def operated(served: Served, user: str, context: str, **operation: Any) -> Json:
+    """What the status of an operation names; nothing if it is not completed."""
+    message = {"messageId": str(uuid4()), "role": "ROLE_USER", "contextId": context, "parts": [{"text": "Why?"}]}
+    message["metadata"] = {CANVAS: {"artifactId": "doc", **operation}}
+    headers = as_user(user) | {"A2A-Extensions": CANVAS}
+    task = (await served.rpc("SendMessage", {"message": message}, **headers))["result"]["task"]
+    named: Json = task["status"]["message"].get("metadata", {}).get(CANVAS, {})
+    return named if task["status"]["state"] == "TASK_STATE_COMPLETED" else {}
+
+
 # ------------------------------------------------------------------------ what a user sees
 
 

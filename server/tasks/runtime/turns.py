@@ -485,7 +485,8 @@ class Turns:
     def _operation_request(self, record: TaskRecord, handle: TurnHandle) -> OperationRequest:
         assert record.operation
         ids = record.first_message.message_id, record.task_id, record.context_id
-        return OperationRequest(record.operation, *ids, record.progress, handle.sender == record.owner)
+        is_owner = self.access.is_owner(Caller.from_author(handle.sender), record.owner)
+        return OperationRequest(record.operation, *ids, record.progress, is_owner)
 
     async def _run_operation(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
         request = self._operation_request(record, handle)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+from a2a_canvas.server.accounts.access import Access
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
 from a2a_canvas.server.push.outbox import InMemoryPush
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from tests.fakes import Clock
 
 
 class FixedLookup:
@@ -30,7 +32,15 @@ class FixedLookup:
         return found
 
 
-def push_operations() -> PushOperations:
-    """Configs for which any host is on the public internet."""
-    configs = InMemoryPush(lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    return PushOperations(configs, TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1"])))
+def push_operations(
+    configs: InMemoryPush | None = None, addresses: Sequence[str] = ("1.1.1.1",), adopter: str = ""
+) -> PushOperations:
+    """The operations on configs in memory.
+
+    Args:
+        addresses: of any host.
+        adopter: the user who has the tasks of anonymous callers, too.
+    """
+    check = TargetCheck(AllowedTargets(), FixedLookup(addresses))
+    access = Access(InMemoryJournal(Clock()), adopter=adopter)
+    return PushOperations(configs or InMemoryPush(Clock()), check, access.is_owner)

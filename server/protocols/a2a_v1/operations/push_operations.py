@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable
 
 from a2a.types import a2a_pb2 as pb
 
@@ -44,11 +45,13 @@ class PushOperations:
 
     Args:
         check: refuses targets.
+        is_owner: whether what belongs to an owner is a caller's own.
     """
 
-    def __init__(self, configs: PushConfigs, check: TargetCheck) -> None:
+    def __init__(self, configs: PushConfigs, check: TargetCheck, is_owner: Callable[[Caller, str], bool]) -> None:
         self._configs = configs
         self._check = check
+        self._is_owner = is_owner
 
     async def read(
         self, params: pb.TaskPushNotificationConfig, caller: Caller, version: str, within: str = ""
@@ -99,7 +102,9 @@ class PushOperations:
             raise invalid_field("pageSize", f"is {size} and must be 1 to {MAX_CONFIGS}")
         after = _position(params.page_token)
         every = await self._configs.list(record.context_id, record.task_id, "", 2 * MAX_CONFIGS)
-        seen = (_answer(each, caller) for each in every if each.registrant == caller or _is_owner(caller, record))
+        seen = (
+            _answer(each, caller) for each in every if each.registrant == caller or self._is_owner(caller, record.owner)
+        )
         found = sorted((each for each in seen if each.id > after), key=lambda each: each.id)
         return pb.ListTaskPushNotificationConfigsResponse(
             configs=found[:size], next_page_token=_token(found[size - 1].id) if len(found) > size else ""
@@ -112,10 +117,11 @@ class PushOperations:
 
     async def _find(self, record: TaskRecord, config_id: str, caller: Caller) -> PushConfig | None:
         found = await self._configs.get(config_key(record, caller, config_id))
-        name, mark, digest = config_id.rpartition(_REGISTRANT_MARK)
-        if found or not mark or not _is_owner(caller, record):
+        if found or not self._is_owner(caller, record.owner):
             return found
-        return await self._configs.get(ConfigKey(record.context_id, record.task_id, f"{name}{SEPARATOR}{digest}"))
+        name, mark, digest = config_id.rpartition(_REGISTRANT_MARK)
+        named = f"{name}{SEPARATOR}{digest}" if mark else config_id or record.task_id
+        return await self._configs.get(ConfigKey(record.context_id, record.task_id, named))
 
 
 def _answer(config: PushConfig, caller: Caller) -> pb.TaskPushNotificationConfig:
@@ -129,10 +135,6 @@ def _answer(config: PushConfig, caller: Caller) -> pb.TaskPushNotificationConfig
     if config.scheme:
         answer.authentication.scheme = config.scheme
     return answer
-
-
-def _is_owner(caller: Caller, record: TaskRecord) -> bool:
-    return not caller.link and caller.name == record.owner
 
 
 def _check_fields(params: pb.TaskPushNotificationConfig, within: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,16 +10,14 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 
-from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import MAX_SECRET, PushOperations
 from a2a_canvas.server.push.fair_choice import FreePlaces
 from a2a_canvas.server.push.outbox import InMemoryPush
-from a2a_canvas.server.push.sending import TargetCheck
-from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
-from tests.server.protocols.push_fixtures import FixedLookup, push_operations
+from tests.server.protocols.push_fixtures import push_operations
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TASK = TaskRecord("t", "c", "ann", AT)
@@ -85,6 +84,20 @@ async def test_the_owner_lists_and_deletes_the_configs_of_guests_without_what_is
     assert [*(await listed(push)).configs] == [hers]
 
 
+async def test_who_has_adopted_a_task_lists_and_deletes_the_configs_that_were_registered_before() -> None:
+    push, task = push_operations(adopter="ann"), replace(TASK, owner="")
+    for config_id in ("", "hook"):
+        await push.create(task, config(config_id, token="t0ken"), ANONYMOUS, "1.0")
+    found = (await push.list(task, pb.ListTaskPushNotificationConfigsRequest(), ANN)).configs
+    assert [(each.id, each.token) for each in found] == [("hook", ""), ("t", "")]
+    assert [await push.get(task, each.id, ANN) for each in found] == [*found]
+    for config_id in ("", "hook"):
+        await push.delete(task, config_id, BOB)
+        assert await push.get(task, config_id, ANN)
+        await push.delete(task, config_id, ANN)
+    assert not (await push.list(task, pb.ListTaskPushNotificationConfigsRequest(), ANONYMOUS)).configs
+
+
 async def test_a_list_has_pages() -> None:
     push = push_operations()
     for number in range(5):
@@ -131,14 +144,13 @@ async def test_a_config_that_cannot_be_used_is_refused(fields: dict[str, Any], s
 
 
 async def test_a_host_that_is_not_public_is_refused() -> None:
-    check = TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1", "10.0.0.1"]))
     with pytest.raises(InvalidParamsError, match="has no address on the public internet"):
-        await PushOperations(InMemoryPush(lambda: AT), check).create(TASK, config(), ANN, "1.0")
+        await push_operations(addresses=("1.1.1.1", "10.0.0.1")).create(TASK, config(), ANN, "1.0")
 
 
 async def test_a_config_that_was_given_up_says_why_and_is_not_listed() -> None:
     configs = InMemoryPush(lambda: AT)
-    push = PushOperations(configs, TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1"])))
+    push = push_operations(configs)
     await push.create(TASK, config(), ANN, "1.0")
     configs.put(TASK, Entry(1, 2, AT, StatusChanged(State.COMPLETED)))
     [delivery] = await configs.claim(FreePlaces(1, 1, 1, 1, 1))
