@@ -27,8 +27,20 @@ class AnnotationStore(Protocol):
         """The annotations of an artifact, oldest first, as they are committed."""
         ...
 
-    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
-        """Wait until no other task holds the annotations of the context, hold them, and list those of an artifact."""
+    async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
+        """One of them, as it is committed; None if there is none with this id. The cost is that of one."""
+        ...
+
+    async def last_number(self, context_id: ContextKey, artifact_id: str) -> int:
+        """The highest number of an annotation of an artifact; 0 for none. The cost is that of one."""
+        ...
+
+    async def count_open(self, context_id: ContextKey, artifact_id: str) -> int:
+        """How many annotations of an artifact are open, without decoding them."""
+        ...
+
+    async def hold(self, context_id: ContextKey, task_id: str) -> None:
+        """Wait until no other task holds the annotations of the context, and hold them."""
         ...
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
@@ -55,8 +67,17 @@ class RetryingAnnotations:
     async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
         return await self._retry(partial(self._annotations.list, context_id, artifact_id))
 
-    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
-        return await self._retry(partial(self._annotations.hold, context_id, artifact_id, task_id))
+    async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
+        return await self._retry(partial(self._annotations.find, context_id, artifact_id, annotation_id))
+
+    async def last_number(self, context_id: ContextKey, artifact_id: str) -> int:
+        return await self._retry(partial(self._annotations.last_number, context_id, artifact_id))
+
+    async def count_open(self, context_id: ContextKey, artifact_id: str) -> int:
+        return await self._retry(partial(self._annotations.count_open, context_id, artifact_id))
+
+    async def hold(self, context_id: ContextKey, task_id: str) -> None:
+        await self._retry(partial(self._annotations.hold, context_id, task_id))
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         await self._annotations.release(context_id, task_id)
@@ -73,17 +94,29 @@ class InMemoryAnnotations:
         self._holds = Holds()
 
     async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
-        return tuple(self._contexts.get(context_id, {}).get(artifact_id, {}).values())
+        return tuple(self._of(context_id, artifact_id).values())
 
-    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
+    async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
+        return self._of(context_id, artifact_id).get(annotation_id)
+
+    async def last_number(self, context_id: ContextKey, artifact_id: str) -> int:
+        return next((each.number for each in reversed(self._of(context_id, artifact_id).values())), 0)
+
+    async def count_open(self, context_id: ContextKey, artifact_id: str) -> int:
+        return sum(each.state == "open" for each in self._of(context_id, artifact_id).values())
+
+    async def hold(self, context_id: ContextKey, task_id: str) -> None:
         await self._holds.take(context_id, task_id)
-        return await self.list(context_id, artifact_id)
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         self.abandon(context_id, task_id)
 
     def abandon(self, context_id: ContextKey, task_id: str) -> None:
         self._holds.release(context_id, task_id)
+
+    def _of(self, context_id: ContextKey, artifact_id: str) -> dict[str, Annotation]:
+        """By their ids, oldest first: one that is changed keeps its place."""
+        return self._contexts.get(context_id, {}).get(artifact_id, {})
 
     # ------------------------------------------------------------------- for the journal
 

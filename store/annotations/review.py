@@ -106,7 +106,12 @@ class Review:
 
     async def list(self, artifact_id: str) -> tuple[PlacedAnnotation, ...]:
         """The annotations of an artifact at its current version, oldest first."""
-        return await self._place(artifact_id, await self._annotations.list(self._context_id, artifact_id))
+        return await self._place(artifact_id, await self._existing(artifact_id))
+
+    async def find(self, artifact_id: str, annotation_id: str) -> PlacedAnnotation | None:
+        """One of them; None if there is none with this id."""
+        found = await self._annotations.find(self._context_id, artifact_id, annotation_id)
+        return (await self._place(artifact_id, (found,)))[0] if found else None
 
     async def annotate(
         self, artifact_id: str, version: int, span: Span, text: str = "", replacement: str | None = None
@@ -130,8 +135,8 @@ class Review:
     async def suggest_append(self, artifact_id: str, version: int, text: str) -> Annotation:
         """Suggest to add text at the end of a version; it continues what this task has suggested there."""
         end = len((await self._store.version(self._ref(artifact_id), version)).content.text)
-        async with self._hold(artifact_id) as existing:
-            for each in existing:
+        async with self._hold():
+            for each in await self._existing(artifact_id):
                 mine = (each.task_id, each.writer, each.state) == (self._task_id, self.writer, "open")
                 if mine and each.replacement is not None and (each.version, each.span.end) == (version, end):
                     return await self._change(replace(each, replacement=each.replacement + text))
@@ -146,9 +151,9 @@ class Review:
             if not 0 <= span.start <= span.end <= len(content):
                 raise OutsideText(span.start, span.end, len(content))
         marks = [CriticMark(span, replacement, (text,) if text else ()) for span, replacement in passages]
-        async with self._hold(artifact_id) as existing:
-            _check_room(artifact_id, existing, len(marks))
-            made = self._make(artifact_id, version, content, marks, existing)
+        async with self._hold():
+            last = await self._check_room(artifact_id, len(marks))
+            made = self._make(artifact_id, version, content, marks, last)
             await self._report(AnnotationsChanged(artifact_id, made))
         return made
 
@@ -174,17 +179,18 @@ class Review:
         """
         for mark in marks:
             steps.check_thread(mark.thread)
-        async with self._hold(artifact_id) as existing:
-            new = find_new_marks(text, marks, await self._marks(artifact_id, existing))
-            _check_room(artifact_id, existing, len(new.added))
+        async with self._hold():
+            new = find_new_marks(text, marks, await self._marks(artifact_id))
+            last = await self._check_room(artifact_id, len(new.added))
             replied = tuple(reduce(steps.add_reply, self._remarks(more), each) for each, more in new.replies)
             saved = await save()
-            made = self._make(artifact_id, version_of(saved), text, new.added, existing)
+            made = self._make(artifact_id, version_of(saved), text, new.added, last)
             if changed := replied + made:
                 await self._report(AnnotationsChanged(artifact_id, changed))
         return saved, changed
 
-    async def _marks(self, artifact_id: str, existing: Sequence[Annotation]) -> tuple[MarkedAnnotation, ...]:
+    async def _marks(self, artifact_id: str) -> tuple[MarkedAnnotation, ...]:
+        existing = await self._existing(artifact_id)
         if not existing:
             return ()
         ref = self._ref(artifact_id)
@@ -202,9 +208,8 @@ class Review:
         version: int,
         content: str,
         marks: Iterable[CriticMark],
-        existing: Iterable[Annotation],
+        last: int,
     ) -> tuple[Annotation, ...]:
-        last = max((each.number for each in existing), default=0)
         return tuple(
             Annotation(
                 self._new_id(),
@@ -227,9 +232,10 @@ class Review:
 
     async def reply(self, artifact_id: str, annotation_id: str, text: str) -> Annotation:
         """Add to the thread of an annotation; a resolved comment is open again."""
-        async with self._hold(artifact_id) as existing:
-            found = _find(existing, artifact_id, annotation_id)
-            _check_room(artifact_id, existing, 1 if found.state == "resolved" else 0)
+        async with self._hold():
+            found = await self._get(artifact_id, annotation_id)
+            if found.state == "resolved":
+                await self._check_room(artifact_id, 1)
             return await self._change(steps.add_reply(found, Remark(self.writer, self._now(), text, self._task_id)))
 
     async def resolve(self, artifact_id: str, annotation_id: str) -> Annotation:
@@ -249,8 +255,8 @@ class Review:
         Raises:
             NotItsAuthor: it is someone else's.
         """
-        async with self._hold(artifact_id) as existing:
-            found = _find(existing, artifact_id, annotation_id)
+        async with self._hold():
+            found = await self._get(artifact_id, annotation_id)
             if not others and found.writer != self.writer:
                 raise NotItsAuthor(annotation_id)
             await self._report(AnnotationsChanged(artifact_id, removed=(annotation_id,)))
@@ -263,8 +269,8 @@ class Review:
             ArtifactBusy: a task is writing the artifact.
             AnnotationStale, AnnotationClosed, WrongAnnotationKind, AnnotationNotFound: nothing was changed.
         """
-        async with self._hold(artifact_id) as existing:
-            found = _find(existing, artifact_id, annotation_id)
+        async with self._hold():
+            found = await self._get(artifact_id, annotation_id)
             (placed,) = await self._place(artifact_id, (found,))
             steps.check_acceptable(found, placed.state)
             return await self._accept(artifact_id, (found,))
@@ -274,7 +280,8 @@ class Review:
 
         They are the oldest `MAX_ACCEPTED`.
         """
-        async with self._hold(artifact_id) as existing:
+        async with self._hold():
+            existing = await self._existing(artifact_id)
             placed = await self._place(artifact_id, [each for each in existing if each.kind == "suggestion"])
             wanted = [each.annotation for each in placed if each.state in ("open", "stale") and chosen(each)]
             return await self._accept(artifact_id, wanted[:MAX_ACCEPTED])
@@ -315,8 +322,8 @@ class Review:
         annotation_id: str,
         step: Callable[[Annotation, ShownState, Decision], Annotation],
     ) -> Annotation:
-        async with self._hold(artifact_id) as existing:
-            found = _find(existing, artifact_id, annotation_id)
+        async with self._hold():
+            found = await self._get(artifact_id, annotation_id)
             (placed,) = await self._place(artifact_id, (found,))
             return await self._change(step(found, placed.state, Decision(self.writer, self._now())))
 
@@ -329,30 +336,38 @@ class Review:
         current = (await self._store.get(ref)).version
         return await place_annotations(annotations, await self._store.versions(ref), current)
 
+    async def _existing(self, artifact_id: str) -> tuple[Annotation, ...]:
+        return await self._annotations.list(self._context_id, artifact_id)
+
+    async def _get(self, artifact_id: str, annotation_id: str) -> Annotation:
+        if found := await self._annotations.find(self._context_id, artifact_id, annotation_id):
+            return found
+        raise AnnotationNotFound(artifact_id, annotation_id)
+
+    async def _check_room(self, artifact_id: str, more: int) -> int:
+        """The highest number. There are no more annotations than that, so those that are open are seldom counted.
+
+        Raises:
+            TooManyAnnotations: with these, more than `MAX_OPEN` would be open.
+        """
+        last = await self._annotations.last_number(self._context_id, artifact_id)
+        open_ = last if last + more <= MAX_OPEN else await self._annotations.count_open(self._context_id, artifact_id)
+        if open_ + more > MAX_OPEN:
+            raise TooManyAnnotations(artifact_id, MAX_OPEN)
+        return last
+
     @asynccontextmanager
-    async def _hold(self, artifact_id: str) -> AsyncGenerator[tuple[Annotation, ...], None]:
+    async def _hold(self) -> AsyncGenerator[None, None]:
         # A task that holds a context takes it again at once, and steps of an own loop can run at the same time.
         async with self._lock:
-            held = await self._annotations.hold(self._context_id, artifact_id, self._task_id)
+            await self._annotations.hold(self._context_id, self._task_id)
             try:
-                yield held
+                yield
             finally:
                 await self._annotations.release(self._context_id, self._task_id)
 
     def _ref(self, artifact_id: str) -> Ref:
         return Ref(self._context_id, artifact_id, self._task_id, self.writer.author)
-
-
-def _check_room(artifact_id: str, existing: Iterable[Annotation], more: int) -> None:
-    if sum(each.state == "open" for each in existing) + more > MAX_OPEN:
-        raise TooManyAnnotations(artifact_id, MAX_OPEN)
-
-
-def _find(existing: Iterable[Annotation], artifact_id: str, annotation_id: str) -> Annotation:
-    for each in existing:
-        if each.annotation_id == annotation_id:
-            return each
-    raise AnnotationNotFound(artifact_id, annotation_id)
 
 
 def _edit(text: str, merged: MergedSuggestions, base: int) -> EditText:

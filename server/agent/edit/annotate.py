@@ -61,9 +61,9 @@ async def run_annotation_operation(
             assert_never(operation)
 
 
-def check_annotation_operation(operation: Reply | Decide, annotations: Sequence[Annotation]) -> None:
+def check_annotation_operation(operation: Reply | Decide, found: Annotation | None) -> None:
     """Raises `InvalidOperation` if it names an annotation that the artifact does not have (rule 1)."""
-    if all(each.annotation_id != operation.annotation_id for each in annotations):
+    if found is None:
         reason = f"is {operation.annotation_id!r}, which artifact {operation.artifact_id!r} does not have"
         raise InvalidOperation("annotationId", reason)
 

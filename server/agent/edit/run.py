@@ -124,7 +124,8 @@ async def check_operation(
     # Subscribers know the number of the draft's version already: naming it is not invalid, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
     if isinstance(operation, Reply | Decide):
-        check_annotation_operation(operation, await annotations.list(context_id, operation.artifact_id))
+        named = operation.artifact_id, operation.annotation_id
+        check_annotation_operation(operation, await annotations.find(context_id, *named))
     if isinstance(operation, Annotate) or (
         isinstance(operation, SelectionEdit) and (_suggests(operation) or not artifact.open)
     ):

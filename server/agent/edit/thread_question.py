@@ -82,7 +82,7 @@ async def make_remark(
         return _quote(PlacedAnnotation(made, target.span, "open"), target.text, levels)
     current = (await store.get(ref)).version
     text = (await store.version(ref, current)).content.text
-    asked = _find_asked(operation, ref.task_id, await review.list(artifact_id))
+    asked = await review.find(artifact_id, operation.annotation_id)
     if asked is None:
         raise AnnotationNotFound(artifact_id, operation.annotation_id)
     writers = asked.annotation.writer, *(remark.writer for remark in asked.annotation.thread)

@@ -9,6 +9,7 @@ import pytest
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.store.annotations import review
 from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES, AnnotationsChanged, Writer
 from a2a_canvas.store.annotations.critic_markup import CriticMark
 from a2a_canvas.store.annotations.review import Acceptance, Review
@@ -23,6 +24,7 @@ from a2a_canvas.store.errors import (
     RemarkTooLong,
     StoreError,
     ThreadFull,
+    TooManyAnnotations,
     WrongAnnotationKind,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -31,6 +33,7 @@ from a2a_canvas.store.models import Ref, text_part
 from a2a_canvas.store.text.spans import Span
 from tests.fakes import Clock, ids
 from tests.server.tasks.journal.test_journal import MAKERS, new_task
+from tests.server.tasks.journal_fixtures import Make
 
 TEXT = "One two three.\nFour five six.\n"
 TWO, FOUR = Span(4, 7), Span(15, 19)
@@ -65,12 +68,16 @@ class Desk:
 @pytest.fixture(params=MAKERS)
 async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
     async with MAKERS[request.param](tmp_path) as make:
-        journal = await make(Clock())
-        await journal.create(new_task("a", "context"))
-        await journal.create(new_task("b", "context"))
-        desk = Desk(journal)
-        await desk.change(ReplaceParts((text_part(TEXT),), last_chunk=True))
-        yield desk
+        yield await make_desk(make)
+
+
+async def make_desk(make: Make) -> Desk:
+    journal = await make(Clock())
+    await journal.create(new_task("a", "context"))
+    await journal.create(new_task("b", "context"))
+    desk = Desk(journal)
+    await desk.change(ReplaceParts((text_part(TEXT),), last_chunk=True))
+    return desk
 
 
 async def test_annotations_are_listed_as_they_were_made(desk: Desk) -> None:
@@ -258,3 +265,21 @@ async def test_marks_in_a_text_make_no_thread_longer_than_it_may_be(desk: Desk) 
         with pytest.raises(ThreadFull):
             await desk.review().save_marked("doc", TEXT, [mark], save, int)
     assert (saved, await desk.review().list("doc")) == ([], before)
+
+
+async def test_an_artifact_has_a_number_of_open_annotations_at_most(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review, "MAX_OPEN", 2)
+    first, second = [await desk.review().annotate("doc", 1, TWO, text) for text in ("Which?", "Why?")]
+    with pytest.raises(TooManyAnnotations):
+        await desk.review().annotate("doc", 1, FOUR, "One too many")
+    await desk.review().resolve("doc", first.annotation_id)
+    third = await desk.review().annotate("doc", 1, FOUR, "One more")
+    with pytest.raises(TooManyAnnotations):
+        await desk.review().reply("doc", first.annotation_id, "This would open it again")
+    await desk.review().withdraw("doc", second.annotation_id)
+    await desk.review().reply("doc", first.annotation_id, "This opens it again")
+    assert (
+        [each.annotation.number for each in await desk.review().list("doc")] == [first.number, third.number] == [1, 3]
+    )

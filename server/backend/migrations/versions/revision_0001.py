@@ -323,3 +323,4 @@ def _annotations() -> None:
         Column("open", Boolean, nullable=False),
         Column("annotation", LargeBinary, nullable=False),
     )
+    op.create_index("annotations_by_number", "artifact_annotations", ["context_id", "artifact_id", "number", "open"])

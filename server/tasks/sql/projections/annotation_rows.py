@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary, Table, delete, select
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    delete,
+    func,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.journal.task_log import TaskBatch
@@ -33,6 +46,7 @@ artifact_annotations = Table(
     Column("version", Integer, nullable=False),  # of whose text its passage is a range
     Column("open", Boolean, nullable=False),
     Column("annotation", LargeBinary, nullable=False),  # JSON, compressed where that makes it shorter
+    Index("annotations_by_number", "context_id", "artifact_id", "number", "open"),  # `last_number`, `count_open`
 )
 ANNOTATION_SIZE = TextSize(artifact_annotations.c.annotation)
 
@@ -57,16 +71,34 @@ class SqlAnnotations:
         self.holds: SqlHolds[AnnotationsChanged] = SqlHolds("annotations", database, replica, flushed)
 
     async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
-        context_id, artifact_id = ContextKey(replace_unstorable(context_id)), replace_unstorable(artifact_id)
-        await self.holds.wait_committed(context_id)
-        async with self._database.read() as connection:
+        async with self._reading(context_id) as connection:
             return await read_annotations(connection, context_id, artifact_id)
 
-    async def hold(self, context_id: ContextKey, artifact_id: str, task_id: str) -> tuple[Annotation, ...]:
-        async def read(connection: AsyncConnection, context_id: ContextKey) -> tuple[Annotation, ...]:
-            return await read_annotations(connection, context_id, replace_unstorable(artifact_id))
+    async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
+        this = artifact_annotations.c.annotation_id == replace_unstorable(annotation_id)
+        query = select(artifact_annotations.c.annotation).where(*_of(context_id, artifact_id), this)
+        async with self._reading(context_id) as connection:
+            row = await connection.scalar(query)
+        return None if row is None else _decode([bytes(row)])[0]
 
-        return await self.holds.take(ContextKey(replace_unstorable(context_id)), task_id, read)
+    async def last_number(self, context_id: ContextKey, artifact_id: str) -> int:
+        query = select(func.max(artifact_annotations.c.number)).where(*_of(context_id, artifact_id))
+        async with self._reading(context_id) as connection:
+            return await connection.scalar(query) or 0
+
+    async def count_open(self, context_id: ContextKey, artifact_id: str) -> int:
+        query = select(func.count()).where(*_of(context_id, artifact_id), artifact_annotations.c.open)
+        async with self._reading(context_id) as connection:
+            return await connection.scalar(query) or 0
+
+    @asynccontextmanager
+    async def _reading(self, context_id: ContextKey) -> AsyncGenerator[AsyncConnection, None]:
+        await self.holds.wait_committed(ContextKey(replace_unstorable(context_id)))
+        async with self._database.read() as connection:
+            yield connection
+
+    async def hold(self, context_id: ContextKey, task_id: str) -> None:
+        await self.holds.take(ContextKey(replace_unstorable(context_id)), task_id)
 
     async def release(self, context_id: ContextKey, task_id: str) -> None:
         await self.holds.release(ContextKey(replace_unstorable(context_id)), task_id)
@@ -79,10 +111,15 @@ async def read_annotations(
     connection: AsyncConnection, context_id: ContextKey, artifact_id: str
 ) -> tuple[Annotation, ...]:
     """The annotations of an artifact, oldest first."""
-    ours = artifact_annotations.c.context_id == context_id, artifact_annotations.c.artifact_id == artifact_id
+    ours = _of(context_id, artifact_id)
     query = select(artifact_annotations.c.annotation).where(*ours).order_by(artifact_annotations.c.number)
     rows = [bytes(row) for row in await connection.scalars(query)]
     return await asyncio.to_thread(_decode, rows) if len(rows) > MANY_ROWS else _decode(rows)
+
+
+def _of(context_id: ContextKey, artifact_id: str) -> tuple[ColumnElement[bool], ...]:
+    context, artifact = replace_unstorable(context_id), replace_unstorable(artifact_id)
+    return artifact_annotations.c.context_id == context, artifact_annotations.c.artifact_id == artifact
 
 
 def _decode(rows: Iterable[bytes]) -> tuple[Annotation, ...]:
@@ -118,9 +155,9 @@ def _replace(connection: Connection, context_id: ContextKey, newest: Mapping[_Ke
     for artifact_id, annotation_id in sorted(newest):
         by_artifact[artifact_id].append(annotation_id)
     for artifact_id, ids in by_artifact.items():
-        ours = artifact_annotations.c.context_id == context_id, artifact_annotations.c.artifact_id == artifact_id
         for some in _batches(ids):
-            these = delete(artifact_annotations).where(*ours, artifact_annotations.c.annotation_id.in_(some))
+            those = artifact_annotations.c.annotation_id.in_(some)
+            these = delete(artifact_annotations).where(*_of(context_id, artifact_id), those)
             kept[context_id] -= sum(connection.scalars(these.returning(ANNOTATION_SIZE)))
     kept.update(_ADD.execute(connection, [_row(context_id, each) for each in newest.values() if each]))
     return kept

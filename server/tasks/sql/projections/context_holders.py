@@ -60,19 +60,29 @@ class SqlHolds(Generic[V]):
         self._holds = Holds()
         self._staged: defaultdict[ContextKey, list[V]] = defaultdict(list)
 
-    async def take(
-        self, context_id: ContextKey, task_id: str, read: Callable[[AsyncConnection, ContextKey], Awaitable[T]]
-    ) -> T:
-        """Wait until no other task holds the context, hold it, and read what there is."""
+    async def take(self, context_id: ContextKey, task_id: str) -> None:
+        """Wait until no other task holds the context, and hold it."""
         await self._holds.take(context_id, task_id)
-        try:
+        async with self._kept(context_id, task_id):
             await self.wait_committed(context_id)
             while not self._replica.exclusive:
                 if await self._take(context_id, task_id):
                     break
                 await asyncio.sleep(POLL_SECONDS)
-            async with self._database.read() as connection:
-                return await read(connection, context_id)
+
+    async def take_and_read(
+        self, context_id: ContextKey, task_id: str, read: Callable[[AsyncConnection, ContextKey], Awaitable[T]]
+    ) -> T:
+        """Take the hold, and read what there is."""
+        await self.take(context_id, task_id)
+        async with self._kept(context_id, task_id), self._database.read() as connection:
+            return await read(connection, context_id)
+
+    @asynccontextmanager
+    async def _kept(self, context_id: ContextKey, task_id: str) -> AsyncGenerator[None, None]:
+        """Keep the hold, unless this fails."""
+        try:
+            yield
         except BaseException:
             if self._holds.has(context_id, task_id) and not self._replica.exclusive:
                 await asyncio.shield(self._remove(context_id, task_id))

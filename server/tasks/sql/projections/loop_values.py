@@ -110,7 +110,7 @@ class SqlContextValues:
         return sorted(name for name in names if name != STATE and name.startswith(prefix))
 
     async def hold(self, context_id: ContextKey, task_id: str) -> Mapping[str, StoredValue]:
-        return await self.holds.take(context_id, task_id, _read_stored)
+        return await self.holds.take_and_read(context_id, task_id, _read_stored)
 
     def stage(self, context_id: ContextKey, task_id: str, saved: SavedValues) -> None:
         self._stage(task_id, saved)

@@ -17,13 +17,24 @@ class ToldAnnotations:
         self.told = told
 
     async def list(self, context_id, artifact_id) -> tuple[Annotation, ...]:
+        return await self._stored(context_id).list(context_id, artifact_id)
+
+    async def find(self, context_id, artifact_id, annotation_id) -> Annotation | None:
+        return await self._stored(context_id).find(context_id, artifact_id, annotation_id)
+
+    async def last_number(self, context_id, artifact_id) -> int:
+        return await self._stored(context_id).last_number(context_id, artifact_id)
+
+    async def count_open(self, context_id, artifact_id) -> int:
+        return await self._stored(context_id).count_open(context_id, artifact_id)
+
+    def _stored(self, context_id) -> InMemoryAnnotations:
         stored = InMemoryAnnotations()
         for change in self.told.of(AnnotationsChanged):
             stored.write(context_id, "task", change)
-        return await stored.list(context_id, artifact_id)
+        return stored
 
-    async def hold(self, context_id, artifact_id, task_id) -> tuple[Annotation, ...]:
-        return await self.list(context_id, artifact_id)
+    async def hold(self, context_id, task_id) -> None: ...
 
     async def release(self, context_id, task_id) -> None: ...
 
