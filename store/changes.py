@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, text_of, text_part
+from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextEdit, TextPart, text_of, text_part
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.store.text.unicode import replace_surrogates
 
@@ -62,12 +62,14 @@ class EditText:
     Attributes:
         base: the version that `span` refers to. If it is not the current one, nothing is changed.
         passage: whether `span` is a selected passage. False: it is only the difference of two whole texts.
+        edits: what was changed in that difference, if it is known; as in `Version.edits`.
     """
 
     span: Span
     text: str
     base: int
     passage: bool = True
+    edits: tuple[TextEdit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

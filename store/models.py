@@ -120,7 +120,8 @@ class Version:
     Attributes:
         parent: the number of the version it was made from; 0 for none.
         incomplete: the call that wrote it was cut off, and no other call followed.
-        edited: the edit that made it, if an edit did.
+        edits: what made it from its parent, if that is known: one edit, or several at once. Each is a range of the
+            parent's text; they are disjoint, and in order. Empty if a whole text replaced another one.
         pruned: its content was removed by the retention rules; `content` is empty.
     """
 
@@ -130,8 +131,13 @@ class Version:
     task_id: str
     parent: int
     incomplete: bool = False
-    edited: TextEdit | None = None
+    edits: tuple[TextEdit, ...] = ()
     pruned: bool = False
+
+    @property
+    def edited(self) -> TextEdit | None:
+        """The edit that made it, if one did."""
+        return self.edits[0] if len(self.edits) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

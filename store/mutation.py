@@ -109,8 +109,8 @@ def _step_result(document: Document, ref: Ref, change: Step) -> Document:
     match change:
         case EditText():
             content = replace(document.current_content, parts=apply(document.current_content.parts, change))
-            edited = TextEdit(change.span, len(replace_surrogates(change.text))) if change.passage else None
-            return _with_version(document, content, ref.author, ref.task_id, edited=edited)
+            whole = (TextEdit(change.span, len(replace_surrogates(change.text))),) if change.passage else ()
+            return _with_version(document, content, ref.author, ref.task_id, edits=change.edits or whole)
         case Restore():
             old = document.version(change.version)
             return _with_version(document, old.content, ref.author, ref.task_id, incomplete=old.incomplete)
@@ -240,11 +240,11 @@ def _with_version(
     task_id: str,
     *,
     incomplete: bool = False,
-    edited: TextEdit | None = None,
+    edits: tuple[TextEdit, ...] = (),
 ) -> Document:
     number = len(document.versions) + 1
     content = replace(content, parts=compact(content.parts))
-    version = Version(number, content, author, task_id, document.current, incomplete, edited)
+    version = Version(number, content, author, task_id, document.current, incomplete, edits)
     return replace(document, versions=(*document.versions, version), draft=None, current=number)
 
 

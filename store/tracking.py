@@ -1,7 +1,7 @@
 """Tracks a passage of an old version to its place in a later version.
 
 Rule 1: the path leads from parent to parent up to the nearest common ancestor, and down to the later version.
-Rule 2: an edit (`Version.edited`) moves the text behind it and changes nothing else, so the new place is certain. A
+Rule 2: an edit (`Version.edits`) moves the text behind it and changes nothing else, so the new place is certain. A
         passage that overlaps the edited range was edited by others: it is lost, even if its quote still occurs.
 Rule 3: across any other change the two texts are compared. An untouched passage is where the comparison puts it, if
         that is certain (`text/text_change.py`), and the characters next to it are unchanged, too.
@@ -49,8 +49,9 @@ async def _follow(versions: Sequence[Version], base: int, current: int, span: Sp
     found: Span | None = span
     for number, back in _path(versions, base, current):
         version = versions[number - 1]
-        if version.edited:
-            found = found and _shift(found, inverse(version.edited) if back else version.edited)
+        if version.edits:
+            for edit in reversed(inverse(version.edits) if back else version.edits):
+                found = found and _shift(found, edit)
         elif found:
             sides = [versions[version.parent - 1], version]
             before, after = reversed(sides) if back else sides
@@ -85,10 +86,14 @@ def ancestors(versions: Sequence[Version], number: int) -> Iterator[int]:
     yield 0
 
 
-def inverse(edited: TextEdit) -> TextEdit:
-    """The edit that reverses an edit."""
-    span = edited.span
-    return TextEdit(Span(span.start, span.start + edited.length), span.end - span.start)
+def inverse(edits: Sequence[TextEdit]) -> tuple[TextEdit, ...]:
+    """The edits that reverse these, which are those of one version (`Version.edits`)."""
+    reverse, by = [], 0
+    for each in edits:
+        start, removed = each.span.start + by, each.span.end - each.span.start
+        reverse.append(TextEdit(Span(start, start + each.length), removed))
+        by += each.length - removed
+    return tuple(reverse)
 
 
 def _shift(span: Span, edited: TextEdit) -> Span:

@@ -2,7 +2,8 @@
 
 Rule 1: the path leads from an annotation's version to the version that is read, as in `tracking.py`. Each version on it
         is a known change of its parent.
-Rule 2: an edit moves a passage by arithmetic (`edit_map.py`), even if the contents of the versions were pruned.
+Rule 2: edits, and so the acceptance of suggestions, move a passage by arithmetic (`edit_map.py`), even if the contents
+        of the versions were pruned.
 Rule 3: across any other change the two texts are compared once, for all annotations (`text/text_change.py`). If one of
         them was pruned, the passages are lost.
 Rule 4: a lost passage is found by its quote, if that occurs once in both versions with what surrounds it; or at its old
@@ -118,10 +119,10 @@ class _Carriage:
 
     async def _along(self, path: Sequence[int]) -> None:
         """Carry all passages at the versions of a path to its last one."""
-        run: list[tuple[int, TextEdit]] = []  # versions with passages or edits, and the edit that follows each
+        run: list[tuple[int, Sequence[TextEdit]]] = []  # versions with passages or edits, and the next edits
         for number, following in pairwise(path):
-            if edited := self._edit(number, following):
-                run.append((number, edited))
+            if edits := self._edits(number, following):
+                run.append((number, edits))
                 continue
             self._over_edits(run, number)
             run = []
@@ -129,19 +130,18 @@ class _Carriage:
         if path:
             self._over_edits(run, path[-1])
 
-    def _edit(self, number: int, following: int) -> TextEdit | None:
-        """The edit from a version to its child or its parent; None for any other change."""
+    def _edits(self, number: int, following: int) -> Sequence[TextEdit]:
+        """The edits from a version to its child or its parent; empty for any other change."""
         if following and self._versions[following - 1].parent == number:
-            return self._versions[following - 1].edited
-        edited = self._versions[number - 1].edited
-        return inverse(edited) if edited else None
+            return self._versions[following - 1].edits
+        return inverse(self._versions[number - 1].edits)
 
-    def _over_edits(self, run: Sequence[tuple[int, TextEdit]], end: int) -> None:
-        edits = EditMap()
-        for number, edited in reversed(run):
-            edits.prepend(edited)
+    def _over_edits(self, run: Sequence[tuple[int, Sequence[TextEdit]]], end: int) -> None:
+        map_ = EditMap()
+        for number, edits in reversed(run):
+            map_.prepend(edits)
             for key, span in self._at.pop(number, {}).items():
-                if moved := edits.move(span):
+                if moved := map_.move(span):
                     self._at[end][key] = moved
 
     async def _over_change(self, spans: _Spans, number: int, following: int) -> _Spans:

@@ -11,7 +11,7 @@ These are the rules of a CRDT's sticky indices.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from a2a_canvas.store.models import TextEdit
 from a2a_canvas.store.text.spans import Span
@@ -41,23 +41,38 @@ class EditMap:
         self._starts = [0]
         self._targets = [0]
 
-    def prepend(self, edited: TextEdit) -> None:
-        """Let an edit come before the others."""
-        start, end, after = edited.span.start, edited.span.end, edited.span.start + edited.length
-        by = end - after
-        head, tail = bisect_left(self._starts, start), bisect_right(self._starts, after)
-        target = self._targets[tail - 1]
-        if target != _DELETED:
-            target += after - self._starts[tail - 1]
-        deleted = [start] if start < end else []
-        self._starts = [*self._starts[:head], *deleted, end, *(each + by for each in self._starts[tail:])]
-        self._targets = [*self._targets[:head], *(_DELETED for _ in deleted), target, *self._targets[tail:]]
+    def prepend(self, edits: Sequence[TextEdit]) -> None:
+        """Let the edits of one version (`Version.edits`) come before the others."""
+        starts, targets = list[int](), list[int]()
+        begin, by = 0, 0  # of the unchanged text before the next edit, and how far it is moved
+        for each in edits:
+            self._add_moved(starts, targets, Span(begin, each.span.start), by)
+            if each.span.start < each.span.end:
+                starts.append(each.span.start)
+                targets.append(_DELETED)
+            begin, by = each.span.end, by + each.length - (each.span.end - each.span.start)
+        self._add_moved(starts, targets, Span(begin, max(begin, self._starts[-1] - by) + 1), by)
+        self._starts, self._targets = starts, targets
+
+    def _add_moved(self, starts: list[int], targets: list[int], span: Span, by: int) -> None:
+        """Add the segments of a range that the new edits move, and the others after them."""
+        if span.start == span.end:
+            return
+        first = bisect_right(self._starts, span.start + by) - 1
+        starts.append(span.start)
+        targets.append(self._find_in(first, span.start + by))
+        last = bisect_left(self._starts, span.end + by)
+        starts += (each - by for each in self._starts[first + 1 : last])
+        targets += self._targets[first + 1 : last]
 
     def move(self, span: Span) -> Span | None:
         """The passage after the edits; None if it is lost."""
         return _move_ends(span, self._find)
 
     def _find(self, at: int) -> int | None:
-        segment = bisect_right(self._starts, at) - 1
+        found = self._find_in(bisect_right(self._starts, at) - 1, at)
+        return None if found == _DELETED else found
+
+    def _find_in(self, segment: int, at: int) -> int:
         target = self._targets[segment]
-        return None if target == _DELETED else target + at - self._starts[segment]
+        return target if target == _DELETED else target + at - self._starts[segment]

@@ -23,19 +23,21 @@ class Piece:
     """A part of a text, between two others.
 
     Attributes:
+        at: where it was in the original text; None if it is new.
         gone: its first character was deleted.
     """
 
-    __slots__ = ("after", "before", "gone", "text")
+    __slots__ = ("after", "at", "before", "gone", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, at: int | None = None) -> None:
         self.text = text
+        self.at = at
         self.before = self.after = self
         self.gone = False
 
-    def insert_before(self, text: str) -> Piece:
+    def insert_before(self, text: str, at: int | None = None) -> Piece:
         """A new piece between the one before this one and this one."""
-        made = Piece(text)
+        made = Piece(text, at)
         _link(self.before, made)
         _link(made, self)
         return made
@@ -45,7 +47,7 @@ class Piece:
         piece = self
         while at:
             if at < len(piece.text):
-                piece.after.insert_before(piece.text[at:])
+                piece.after.insert_before(piece.text[at:], None if piece.at is None else piece.at + at)
                 piece.text = piece.text[:at]
                 return piece.after
             at -= len(piece.text)
@@ -85,9 +87,9 @@ class LinkedText:
 
     def __init__(self, text: str, spans: Iterable[Span]) -> None:
         self._original = text
-        self._edge = Piece(EDGE)  # before the first piece and after the last one
+        self._edge = Piece(EDGE, len(text))  # before the first piece and after the last one
         cuts = {0, len(text)}.union(*((each.start, max(each.start, each.end - 1), each.end) for each in spans))
-        self._at = {start: self._edge.insert_before(text[start:end]) for start, end in pairwise(sorted(cuts))}
+        self._at = {start: self._edge.insert_before(text[start:end], start) for start, end in pairwise(sorted(cuts))}
         self._at[len(text)] = self._edge
         self._around_edits: list[str] = []
         self._grams: set[str] = set()
@@ -121,6 +123,19 @@ class LinkedText:
         if text:
             stop.insert_before(text)
         self._around_edits.append(self._last_characters(before) + text + self._first_characters(stop))
+
+    def edits(self) -> Iterator[tuple[Span, str]]:
+        """What has replaced which ranges of the original text, in order; between two there are original characters."""
+        begin, first = 0, self._edge.after
+        piece = first
+        while True:
+            if piece.at is not None:
+                if piece.at > begin or piece is not first:
+                    yield Span(begin, piece.at), "".join(first.texts(piece))
+                if piece is self._edge:
+                    return
+                begin, first = piece.at + len(piece.text), piece.after
+            piece = piece.after
 
     # ------------------------------------------------------------------------------ rule 2
 

@@ -35,14 +35,14 @@ class MergedSuggestions:
     """A text after suggestions, oldest first.
 
     Attributes:
-        passage: what one accepted suggestion changes in its passage; None for none or several.
+        edits: what has replaced which ranges of the text, in order.
     """
 
     text: str
     accepted: tuple[Annotation, ...]
     stale: tuple[Annotation, ...]
     conflicts: tuple[ConflictingSuggestion, ...]
-    passage: tuple[Span, str] | None
+    edits: tuple[tuple[Span, str], ...]
 
 
 def merge_suggestions(placed: Sequence[PlacedAnnotation], text: str) -> MergedSuggestions:
@@ -50,10 +50,10 @@ def merge_suggestions(placed: Sequence[PlacedAnnotation], text: str) -> MergedSu
     accepted: list[Annotation] = []
     stale: list[Annotation] = []
     conflicts: list[ConflictingSuggestion] = []
-    merging, changed = LinkedText(text, [each.span for each in placed if each.span]), None
+    merging = LinkedText(text, [each.span for each in placed if each.span])
     for each in placed:
         suggestion, passage = each.annotation, each.span and merging.find(each.span)
-        if not (each.span and passage):
+        if not passage:
             stale.append(suggestion)
             continue
         now = str(passage)
@@ -65,7 +65,4 @@ def merge_suggestions(placed: Sequence[PlacedAnnotation], text: str) -> MergedSu
         inside, new = difference(now, merged.text)  # so annotations on the rest of the passage keep their places
         if new or inside.start < inside.end:
             merging.replace(passage, inside, new)
-        changed = changed or (Span(each.span.start + inside.start, each.span.start + inside.end), new)
-    return MergedSuggestions(
-        str(merging), tuple(accepted), tuple(stale), tuple(conflicts), changed if len(accepted) == 1 else None
-    )
+    return MergedSuggestions(str(merging), tuple(accepted), tuple(stale), tuple(conflicts), tuple(merging.edits()))

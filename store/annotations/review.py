@@ -46,7 +46,7 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import AppliedChange, Author, Ref
+from a2a_canvas.store.models import AppliedChange, Author, Ref, TextEdit
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.hunks import Hunk
 from a2a_canvas.store.text.spans import Span, difference
@@ -371,9 +371,10 @@ class Review:
 
 
 def _edit(text: str, merged: MergedSuggestions, base: int) -> EditText:
-    if merged.passage:
-        return EditText(*merged.passage, base)
-    return EditText(*difference(text, merged.text), base, passage=False)
+    if len(merged.edits) == 1:
+        return EditText(*merged.edits[0], base)
+    edits = tuple(TextEdit(span, len(new)) for span, new in merged.edits)
+    return EditText(*difference(text, merged.text), base, passage=False, edits=edits)
 
 
 def suggested_by(annotations: Iterable[Annotation]) -> Mapping[int, Sequence[Writer]]:

@@ -75,6 +75,7 @@ class VersionRow:
     edited_start: int | None
     edited_end: int | None
     edited_length: int | None
+    edits: str | None
     content: str | None
     replacement: str | None
 
@@ -83,6 +84,13 @@ class VersionRow:
         if self.edited_start is None or self.edited_end is None or self.edited_length is None:
             return None
         return TextEdit(Span(self.edited_start, self.edited_end), self.edited_length)
+
+    @property
+    def known_edits(self) -> tuple[TextEdit, ...]:
+        if self.edited:
+            return (self.edited,)
+        known = json.loads(self.edits or "[]")
+        return tuple(TextEdit(Span(start, end), length) for start, end, length in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,7 @@ def document_of(
         base = versions[row.parent - 1] if row.parent and row.replacement is not None else None
         found = _content(row, base.content if base and not base.pruned else None)
         depths.append(depths[row.parent - 1] + 1 if base else 0)
-        facts = (row.author, row.task_id, row.parent, row.incomplete, row.edited)
+        facts = (row.author, row.task_id, row.parent, row.incomplete, row.known_edits)
         versions.append(Version(row.number, found or Content(), *facts, pruned=found is None))
     document = Document(artifact_id, tuple(versions), None, head.current, head.changed_by)
     document = replace(document, draft=_draft(head, document.current_content, pieces))
@@ -259,6 +267,7 @@ def _new_versions(stored: StoredDocument, new: Document) -> tuple[tuple[VersionR
 
 def _version_row(version: Version, replacement: str | None) -> VersionRow:
     edited = version.edited
+    several = version.edits if len(version.edits) > 1 else ()
     return VersionRow(
         version.number,
         version.parent,
@@ -268,6 +277,7 @@ def _version_row(version: Version, replacement: str | None) -> VersionRow:
         edited.span.start if edited else None,
         edited.span.end if edited else None,
         edited.length if edited else None,
+        json.dumps([[each.span.start, each.span.end, each.length] for each in several]) if several else None,
         content_json(version.content) if replacement is None else None,
         None if replacement is None else json.dumps(replacement, ensure_ascii=False),
     )

@@ -169,6 +169,26 @@ async def test_several_suggestions_on_one_passage_are_accepted_where_they_do_not
     assert placed.span.extract(await desk.text()) == "three"
 
 
+@pytest.mark.parametrize("at", [0, 3, 4, 8, 15, len(TEXT)])
+@pytest.mark.parametrize("texts", [(" 1", " 2"), ("1\n", "2\n"), ("1 ", "1 ")])
+async def test_what_is_inserted_where_another_insertion_was_accepted_comes_behind_it(
+    desk: Desk, at: int, texts: tuple[str, str]
+) -> None:
+    point = Span(at, at)
+    first = await desk.review("bob", "b").annotate("doc", 1, point, replacement=texts[0])
+    second = await desk.review().annotate("doc", 1, point, replacement=texts[1])
+    other = await desk.review("bob", "b").annotate("doc", 1, Span(9, 9), replacement="x")
+    accepted = await desk.review().accept_all("doc", lambda each: each.annotation.writer.name == "bob")
+    assert [each.annotation_id for each in accepted.accepted] == [first.annotation_id, other.annotation_id]
+    await desk.review().accept("doc", second.annotation_id)
+    after = TEXT[at:] if at > 9 else TEXT[at:9] + "x" + TEXT[9:]
+    before = TEXT[:9] + "x" + TEXT[9:at] if at > 9 else TEXT[:at]
+    assert await desk.text() == before + texts[0] + texts[1] + after
+    for expected in (["accepted", "open", "accepted"], ["open", "open", "open"]):
+        await desk.change(Undo())
+        assert await desk.states() == expected
+
+
 async def test_of_two_who_accept_at_once_one_wins(desk: Desk) -> None:
     made = await desk.review().annotate("doc", 1, TWO, replacement="2")
     both = [desk.review(name, task).accept("doc", made.annotation_id) for name, task in (("ann", "a"), ("bob", "b"))]

@@ -16,7 +16,7 @@ from pycrdt import Assoc, Doc, StickyIndex, Text
 
 from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange
-from a2a_canvas.store.models import Document, Limits, Ref, text_part
+from a2a_canvas.store.models import Document, Limits, Ref, TextEdit, text_part
 from a2a_canvas.store.mutation import apply_change
 from a2a_canvas.store.text.spans import Span, difference, splice
 from a2a_canvas.store.tracking import ancestors
@@ -61,6 +61,13 @@ class CrdtHistory:
             typed_again: characters that the new text begins or ends with as the old one are other characters.
         """
         self._type(EditText(span, text, self.document.current), [(span, text)], typed_again=typed_again)
+
+    def accept(self, edits: Sequence[Typed]) -> None:
+        """Replace several ranges at once, given in order, as accepting suggestions does."""
+        known = tuple(TextEdit(span, len(new)) for span, new in edits)
+        changed = difference(self.text, _after(self.text, edits[::-1]))
+        change = EditText(*changed, self.document.current, passage=False, edits=known)
+        self._type(change, edits[::-1], typed_again=True)
 
     def put(self, typed: Sequence[Typed]) -> None:
         """Save the whole text after something was typed."""

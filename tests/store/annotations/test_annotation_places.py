@@ -22,7 +22,7 @@ from a2a_canvas.store.text import text_change
 from a2a_canvas.store.text.hunks import Hunk, hunks
 from a2a_canvas.store.text.spans import Span, find_in_context
 from tests.property_examples import examples
-from tests.store.annotations.crdt_history import CrdtHistory, random_span, random_step, random_text
+from tests.store.annotations.crdt_history import CrdtHistory, Typed, random_span, random_step, random_text
 from tests.store.artifact_builders import result
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -118,14 +118,17 @@ def test_a_place_is_that_of_a_crdt_or_none_and_an_untouched_passage_has_one(chun
 
 @given(st.data())
 @settings(max_examples=examples(500))
-def test_over_edits_undo_and_redo_a_place_is_exactly_that_of_a_crdt(data: st.DataObject) -> None:
+def test_over_edits_acceptances_undo_and_redo_a_place_is_exactly_that_of_a_crdt(data: st.DataObject) -> None:
     """Few different characters, so that equal ones are everywhere."""
     it = CrdtHistory()
     it.write(data.draw(st.text("ab", max_size=6)))
     followed = []
     for _ in range(data.draw(st.integers(1, 6))):
         followed.append(follow(it, len(followed) + 1, data.draw(spans(it.text))))
-        if data.draw(st.booleans()):
+        kind = data.draw(st.sampled_from(("edit", "accept", "move")))
+        if kind == "accept":
+            it.accept(data.draw(several_typed(it.text)))
+        elif kind == "edit":
             it.edit(data.draw(spans(it.text)), data.draw(st.text("ab", max_size=3)), typed_again=True)
         else:
             it.move(data.draw(st.sampled_from((Undo(), Redo()))))
@@ -140,6 +143,13 @@ def test_over_edits_undo_and_redo_a_place_is_exactly_that_of_a_crdt(data: st.Dat
 
 def spans(text: str) -> st.SearchStrategy[Span]:
     return st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).map(lambda ends: Span(*sorted(ends)))
+
+
+@st.composite
+def several_typed(draw: st.DrawFn, text: str) -> list[Typed]:
+    ends = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    places = dict.fromkeys(Span(*pair) for pair in zip(ends[::2], ends[1::2], strict=False))
+    return [(place, draw(st.text("ab", max_size=3))) for place in places]
 
 
 def place(it: CrdtHistory, annotations: Sequence[Annotation]) -> tuple[PlacedAnnotation, ...]:

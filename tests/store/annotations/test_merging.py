@@ -49,8 +49,8 @@ def test_what_an_older_one_has_replaced_is_stale_and_what_it_has_changed_inside_
 
 
 def test_only_what_one_suggestion_changes_is_edited() -> None:
-    assert merge_all("one two three", ("one two three", "one 2 three")).passage == (Span(4, 7), "2")
-    assert merge_all("one two three", ("one", "1"), ("two", "2")).passage is None
+    assert merge_all("one two three", ("one two three", "one 2 three")).edits == ((Span(4, 7), "2"),)
+    assert merge_all("one two three", ("two", "2"), ("one", "1")).edits == ((Span(0, 3), "1"), (Span(4, 7), "2"))
 
 
 def test_a_suggestion_of_what_is_already_there_changes_nothing() -> None:
@@ -69,8 +69,8 @@ def test_accepting_all_gives_the_text_of_accepting_one_after_the_other() -> None
         for each in suggestions:
             one = merge_suggestions(place(it, [each]), it.text)
             accepted += one.accepted
-            if one.text != it.text and one.passage:
-                it.edit(*one.passage)
+            for edit in one.edits:
+                it.edit(*edit)
         assert (at_once.text, list(at_once.accepted)) == (it.text, accepted), seed
 
 
@@ -85,9 +85,12 @@ def suggestion(rng: random.Random, text: str, number: int) -> Annotation:
 # ----------------------------------------------------- as a plain implementation has it
 
 
-def merge_plainly(placed: Sequence[PlacedAnnotation], text: str) -> MergedSuggestions:
+Merged = tuple[str, tuple[Annotation, ...], tuple[Annotation, ...], tuple[ConflictingSuggestion, ...]]
+
+
+def merge_plainly(placed: Sequence[PlacedAnnotation], text: str) -> Merged:
     """The same, by moving each passage over all edits before it, and by searching for each that is lost."""
-    before, passage, done = text, None, list[TextEdit]()
+    before, done = text, list[TextEdit]()
     accepted, stale, conflicts = list[Annotation](), list[Annotation](), list[ConflictingSuggestion]()
     for each in placed:
         suggestion, span = each.annotation, each.span
@@ -104,11 +107,10 @@ def merge_plainly(placed: Sequence[PlacedAnnotation], text: str) -> MergedSugges
             continue
         accepted.append(suggestion)
         inside, new = difference(now, merged.text)
-        passage = Span(span.start + inside.start, span.start + inside.end), new
-        text = splice(text, *passage)
-        done.append(TextEdit(passage[0], len(new)))
-    one = passage if len(accepted) == 1 else None
-    return MergedSuggestions(text, tuple(accepted), tuple(stale), tuple(conflicts), one)
+        edit = Span(span.start + inside.start, span.start + inside.end)
+        text = splice(text, edit, new)
+        done.append(TextEdit(edit, len(new)))
+    return text, tuple(accepted), tuple(stale), tuple(conflicts)
 
 
 def dense_suggestions(rng: random.Random, text: str) -> list[PlacedAnnotation]:
@@ -134,9 +136,13 @@ def test_suggestions_merge_as_by_a_plain_implementation(most: int, monkeypatch: 
     for seed in range(examples(3000)):
         rng = random.Random(seed)
         text = rng.choice((random_text(rng), "".join(rng.choices("ab\n", k=rng.randint(0, 200)))))
-        placed = dense_suggestions(rng, text)
-        assert merge_suggestions(placed, text) == merge_plainly(placed, text), seed
-        found_again += len(merge_without_searching(placed, text).accepted) < len(merge_plainly(placed, text).accepted)
+        start, placed = text, dense_suggestions(rng, text)
+        at_once, plainly = merge_suggestions(placed, text), merge_plainly(placed, text)
+        assert (at_once.text, at_once.accepted, at_once.stale, at_once.conflicts) == plainly, seed
+        for span, new in reversed(at_once.edits):
+            text = splice(text, span, new)
+        assert text == at_once.text, seed
+        found_again += len(merge_without_searching(placed, start).accepted) < len(at_once.accepted)
     assert found_again
 
 

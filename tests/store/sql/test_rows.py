@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
 from a2a_canvas.store.errors import VersionPruned
-from a2a_canvas.store.models import DataPart, Document, FilePart
+from a2a_canvas.store.models import DataPart, Document, FilePart, TextEdit
 from a2a_canvas.store.sql.rows import (
     FULL_EVERY,
     ArtifactHead,
@@ -119,6 +119,15 @@ def test_a_document_read_from_rows_goes_on_like_any_other(before: list[Step], af
         document, again = done(document, step), done(again, step)
         rows.save(again)
     assert rows.read().document == document
+
+
+def test_the_edits_that_made_a_version_at_once_are_read_again() -> None:
+    edits = TextEdit(Span(0, 1), 2), TextEdit(Span(4, 4), 1)
+    change = EditText(Span(0, 4), "xx123y", 1, passage=False, edits=edits)
+    rows, document = Rows(), after(WRITTEN, change, EditText(Span(0, 1), "z", 2))
+    rows.save(document)
+    assert rows.read().document == document
+    assert [each.edits for each in document.versions] == [(), edits, (TextEdit(Span(0, 1), 1),)]
 
 
 def test_a_growing_draft_costs_what_is_added_to_it() -> None:

@@ -49,6 +49,7 @@ def _artifacts() -> None:
         Column("edited_start", Integer),
         Column("edited_end", Integer),
         Column("edited_length", Integer),
+        Column("edits", Text),
         Column("content", Text),
         Column("replacement", Text),
         Column("made_at", DateTime(timezone=True), nullable=False),
