@@ -67,6 +67,7 @@ COMMANDS = {
         "accept": (_REVIEW, "accept suggestions, one by one or all as one version"),
         "reject": (_REVIEW, "reject suggestions"),
         "withdraw": (_REVIEW, "withdraw your comments and suggestions"),
+        "agents": (_REVIEW, "have agents suggest changes, or write them"),
     },
     "Server": {
         "demo": ("a2a_canvas.server.commands.demo", "show what it does in one minute: two clients, a crash, undo"),

@@ -32,6 +32,7 @@ _BASE = option(
     metavar="N",
     help="the version that you have seen, if others may have changed it since",
 )
+_ASK = option("--ask", is_flag=True, help="ask the agent, which answers in the thread or suggests a change")
 _CLOSED = option("--all", "closed", is_flag=True, help="list closed ones as well")
 _NUMBERS = "NUMBER is what the lists show, 3 or '#3'. ARTIFACT is optional if the conversation has only one."
 
@@ -54,9 +55,14 @@ def command_forms() -> dict[str, CommandForm]:
             click.Argument(["words"], nargs=-1, type=_TEXT, required=True, metavar="[PASSAGE] TEXT…"),
             _LINES,
             _BASE,
+            _ASK,
             _CONTEXT,
             more="PASSAGE is a text that occurs exactly once. With --lines there is none.",
-            examples=("comment report 'text of the passage' 'What about…?'", "comment report --lines 3 Which source?"),
+            examples=(
+                "comment report 'text of the passage' 'What about…?'",
+                "comment report --lines 3 Which source?",
+                "comment report --lines 3 --ask Make it shorter",
+            ),
         ),
         "suggestions": client_command(
             "annotations:suggestions",
@@ -83,9 +89,10 @@ def command_forms() -> dict[str, CommandForm]:
         "reply": client_command(
             "annotations:reply",
             _numbers("annotation", "[ARTIFACT] NUMBER TEXT…"),
+            _ASK,
             _CONTEXT,
             more=_NUMBERS,
-            examples=("reply report 3 Because it is so",),
+            examples=("reply report 3 Because it is so", "reply report 3 --ask Is that right?"),
         ),
         "resolve": client_command(
             "annotations:resolve_comments",
@@ -108,5 +115,14 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "withdraw": client_command(
             "annotations:withdraw", _numbers("annotation"), _CONTEXT, more=_NUMBERS, examples=("withdraw report 3",)
+        ),
+        "agents": client_command(
+            "annotations:agents",
+            click.Argument(["policy"], type=click.Choice(["suggest", "write"]), required=False),
+            _CONTEXT,
+            more="With suggest, what agents would change becomes suggestions; people accept or reject them. With "
+            "write, the default, agents change artifacts directly. Without either, prints which applies. Only the "
+            "owner of the conversation can change it.",
+            examples=("agents suggest", "agents write --context 7c8d", "agents"),
         ),
     }

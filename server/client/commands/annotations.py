@@ -1,4 +1,4 @@
-"""`a2a-canvas comments`, `comment`, `suggestions`, `suggest`, `reply`, `resolve`, `accept`, `reject` and `withdraw`.
+"""`a2a-canvas comments`, `comment`, `suggestions`, `suggest`, `reply` and the decisions on them; `a2a-canvas agents`.
 
 Rule 1: annotations are named by their number in the artifact, `3` or `#3`: an id is for programs.
 Rule 2: what is listed is what waits for somebody, unless all are asked for.
@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
+from a2a.types import a2a_pb2 as pb
+
 from a2a_canvas.server.client.commands.artifacts import format_author, show_diff
 from a2a_canvas.server.client.commands.edit import select_passage
+from a2a_canvas.server.client.commands.send import show_end
 from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, open_canvas, text_of
-from a2a_canvas.server.client.conversation.errors import CannotBeDone
+from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.conversation.exchange import check_outcome
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.screen.display import fit, local_time, one_line
+from a2a_canvas.server.client.screen.fold import SeenTask
 
 Json = dict[str, Any]
 
@@ -26,6 +31,10 @@ WAITING = ("open", "stale")
 MAX_PASSAGE = 30
 """Cells of a passage in a table."""
 _REPLY = "↳"
+_SAID = {
+    True: "Agents suggest changes to artifacts, and people accept or reject them.",
+    False: "Agents change artifacts directly.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +165,15 @@ async def comment(
     words: tuple[str, ...],
     lines: tuple[int, int] | None,
     base: int | None,
+    ask: bool,
     context: str | None,
-) -> None:
+) -> int:
     """Comment on a passage, which is the first of the words unless lines are given."""
     passage, text = (None, words) if lines else (words[0], words[1:])
     if not text:
         example = invocation.line("comment", artifact, "text of the passage", "What about…?")
         raise CannotBeDone("Give the passage and then the comment, or --lines", f"For example: {example}")
-    await _annotate(invocation, artifact, passage, lines, base, context, " ".join(text))
+    return await _annotate(invocation, artifact, passage, lines, base, context, " ".join(text), ask=ask)
 
 
 async def suggest(
@@ -197,17 +207,51 @@ async def _annotate(
     context: str | None,
     text: str,
     **fields: Any,
-) -> None:
+) -> int:
     async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         selection, version = await select_passage(canvas, id_, lines, passage or "", base)
-        await canvas.operate_and_say(id_, text, op="annotate", selection=selection, baseVersion=version, **fields)
+        return await _write(canvas, id_, text, op="annotate", selection=selection, baseVersion=version, **fields)
+
+
+async def _write(canvas: CanvasSession, artifact: str, text: str, *, ask: bool = False, **fields: Any) -> int:
+    """Make an annotation or a reply; `ask`: follow the turn that answers it. Returns the exit code."""
+    if not ask:
+        await canvas.operate_and_say(artifact, text, **fields)
+        return 0
+    invocation, seen = canvas.invocation, SeenTask()
+
+    def show(response: pb.StreamResponse, now: SeenTask) -> None:
+        nonlocal seen
+        seen = now
+        invocation.screen.show(response, now, artifacts=False)
+
+    await canvas.operate(artifact, text, {**fields, "ask": True}, show)
+    if not invocation.json:
+        show_end(invocation, seen, {})
+    return check_outcome(seen)
 
 
 # -------------------------------------------------------------------------- deciding
 
 
-async def reply(invocation: Invocation, words: tuple[str, ...], context: str | None) -> None:
+async def agents(invocation: Invocation, policy: str | None, context: str | None) -> None:
+    """Choose whether agents suggest or write in a conversation, or print which they do."""
+    async with open_canvas(invocation, context) as canvas:
+        if policy is None:
+            known = {each["contextId"]: each for each in await canvas.session.list_contexts()}
+            if "agentsSuggest" not in known.get(canvas.context, {}):
+                raise ClientError(f"{canvas.context} is not among the newest conversations, which the server lists")
+            said = known[canvas.context]
+        else:
+            said = await canvas.change_context(agentsSuggest=policy == "suggest")
+    if invocation.json:
+        invocation.print_json(said)
+    else:
+        invocation.say(_SAID[said["agentsSuggest"]])
+
+
+async def reply(invocation: Invocation, words: tuple[str, ...], ask: bool, context: str | None) -> int:
     """Add to the thread of a comment or a suggestion."""
     async with open_canvas(invocation, context) as canvas:
         artifact, rest = split_artifact(canvas, words)
@@ -215,7 +259,8 @@ async def reply(invocation: Invocation, words: tuple[str, ...], context: str | N
             example = invocation.line("reply", artifact, "3", "Because…")
             raise CannotBeDone("Give the number and then the reply", f"For example: {example}")
         [found] = await _find_numbers(canvas, artifact, rest[:1])
-        await canvas.operate_and_say(artifact, " ".join(rest[1:]), op="reply", annotationId=found["annotationId"])
+        fields = {"op": "reply", "annotationId": found["annotationId"]}
+        return await _write(canvas, artifact, " ".join(rest[1:]), ask=ask, **fields)
 
 
 async def resolve_comments(invocation: Invocation, words: tuple[str, ...], context: str | None) -> None:

@@ -200,7 +200,9 @@ class CanvasSession:
         return [each for each in artifacts if isinstance(each, dict)]
 
     async def _json(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
-        body = await self._get(path, {"Accept": "application/json"}, query)
+        return self._object(await self._get(path, {"Accept": "application/json"}, query))
+
+    def _object(self, body: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(body)
         except ValueError:
@@ -210,11 +212,12 @@ class CanvasSession:
         return answer
 
     async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
+        return await self._request("GET", path, headers=headers, params=query)
+
+    async def _request(self, method: str, path: str, **how: Any) -> bytes:
         url = f"{self.base}/artifacts/{path}"
         try:
-            answer = await self.session.http.get(
-                url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True
-            )
+            answer = await self.session.http.request(method, url, timeout=_TIMEOUT, follow_redirects=True, **how)
         except httpx.TimeoutException as error:
             raise ClientError(f"No answer from {self.base} in time") from error
         except httpx.RequestError as error:
@@ -224,6 +227,10 @@ class CanvasSession:
         return answer.content
 
     # ----------------------------------------------------------------------- changing
+
+    async def change_context(self, **fields: Any) -> dict[str, Any]:
+        """Change fields of the conversation itself. Returns what the server lists of it."""
+        return self._object(await self._request("PATCH", resource_path(self.context), json=fields))
 
     async def operate(
         self, artifact: str, request: str, fields: dict[str, Any], take: Take = lambda *_: None

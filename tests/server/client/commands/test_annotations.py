@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import AsyncIterator
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.client.commands import annotations, files
 from a2a_canvas.server.client.commands.annotations import annotation_number, diff_lines
 from a2a_canvas.server.client.conversation.invocation import Invocation
-from tests.server.app_server import Served, serving
+from tests.server.app_server import Served, agent_options, serving
 from tests.server.canvas_client import Doc, made
 from tests.server.client.artifact_runs import run
 from tests.server.client.client_harness import Result, typed
@@ -230,3 +231,85 @@ async def test_marks_that_cannot_be_read_or_written_are_refused_with_their_line(
 
 def at(doc: Doc) -> tuple[str, ...]:
     return ("--context", doc.context, "--url", doc.served.url)
+
+
+# ------------------------------------------------------------------------- the agent in a review
+
+ANSWERS = r"""
+rules:
+  - match: {text: 'Is that right\?$'}
+    rounds: [{text: "It is.", chunk: 3}]
+  - match: {text: 'Make it shorter$'}
+    rounds:
+      - tools: [{name: suggest, input: {artifact_id: doc, old_text: small, new_text: tiny}}]
+      - {text: "I suggest tiny."}
+  - match: {text: 'Send it$'}
+    rounds:
+      - tools: [{name: send_mail, input: {to: ann}}]
+  - match: {text: 'break$'}
+    rounds: [{error: {status: 400, after: 0}, text: "x"}]
+"""
+TOOLS = """
+from a2a_canvas import tool
+
+@tool(approval="ask")
+def send_mail(to: str) -> str:
+    "Send a mail."
+    return to
+"""
+
+
+@pytest.fixture
+async def answered(tmp_path: Path) -> AsyncIterator[Doc]:
+    async with serving(grpc=False, database="memory", **agent_options(tmp_path, ANSWERS, TOOLS, {})) as served:
+        served.gate.open()
+        doc = Doc(served, "notes")
+        assert (await typed("put", "doc", "-", *at(doc), stdin=TEXT)).code == 0
+        yield doc
+
+
+async def test_a_comment_and_a_reply_ask_the_agent_whose_answer_is_printed_and_in_the_thread(answered: Doc) -> None:
+    asked = await call(answered, "comment", "doc", "small", "Is", "that", "right?", "--ask")
+    assert (asked.code, asked.out.splitlines()[0]) == (0, "It is.")
+    assert (await call(answered, "reply", "1", "Make it shorter", "--ask")).out.startswith("I suggest tiny.\n")
+    _, *rows = (await call(answered, "comments")).out.splitlines()
+    assert [row.split("  ")[-1] for row in rows] == ["Is that right?", "↳ It is.", "↳ Make it shorter"]
+    assert "+A 😀 pool is tiny." in (await call(answered, "suggestions")).out
+    assert (await call(answered, "reply", "1", "Is that right?")).out == "Replied to comment 1.\n"
+
+
+async def test_a_turn_that_fails_is_an_error_and_one_that_waits_says_how_to_answer(answered: Doc) -> None:
+    failed = await call(answered, "comment", "doc", "small", "break", "--ask")
+    assert (failed.code, failed.out) == (1, "")
+    assert "break" in (await call(answered, "comments")).out, "the comment stays"
+    waits = await call(answered, "comment", "doc", "deep", "Send it", "--ask")
+    assert waits.code == 3
+    assert "send_mail" in waits.out
+    assert "Approve with: a2a-canvas send --task" in waits.out
+
+
+async def test_its_owner_has_agents_suggest_and_write_again(answered: Doc) -> None:
+    assert (await call(answered, "agents")).out == "Agents change artifacts directly.\n"
+    on = await call(answered, "agents", "suggest")
+    assert on.out == "Agents suggest changes to artifacts, and people accept or reject them.\n"
+    assert json.loads((await call(answered, "agents", "--json")).out)["agentsSuggest"] is True
+    assert (await call(answered, "agents")).out == on.out
+    off = json.loads((await call(answered, "agents", "write", "--json")).out)
+    assert (off["contextId"], off["agentsSuggest"]) == (answered.context, False)
+    refused = await call(answered, "agents", "rewrite")
+    assert (refused.code, "is not one of 'suggest', 'write'" in refused.err) == (2, True)
+
+
+async def test_only_the_owner_can_have_agents_suggest() -> None:
+    ann, bob = new_key(), new_key()
+    unique = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d71"
+    async with serving(grpc=False, database="memory", api_keys=f"ann={ann},bob={bob}") as served:
+        served.gate.open()
+        where = ("--context", unique, "--url", served.url, "--token")
+        assert (await typed("put", "doc", "-", *where, ann, stdin=TEXT)).code == 0
+        of_ann = ("--url", served.url, "--token", ann)
+        assert (await typed("share", unique, "--with", "bob", "--level", "edit", *of_ann)).code == 0
+        refused = await typed("agents", "suggest", *where, bob)
+        assert refused.code == 1
+        assert "owner" in refused.err
+        assert (await typed("agents", *where, bob)).out == "Agents change artifacts directly.\n"
