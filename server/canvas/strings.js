@@ -203,6 +203,7 @@ export const TEXT = Object.freeze({
   nothingOpen: "Nothing is open.", noThreads: "Select a passage to comment on it, or to suggest a change.",
   agent: "Agent", you: "You", suggestionBy: "{writer} suggests", youSuggest: "You suggest", accept: "Accept", reject: "Reject", resolve: "Resolve",
   accepted: "Accepted by {writer}", rejected: "Rejected by {writer}", resolved: "Resolved by {writer}", replyPlaceholder: "Reply…", askAgent: "Ask the agent",
+  agentAnswers: "The agent is answering…", agentWaits: "The agent needs your answer in the chat.", unanswered: "No answer. {why}",
   deleteComment: "Delete the comment", deleteSuggestion: "Delete the suggestion",
   deleteThread: "Its replies are deleted, too. This cannot be undone.",
   passageChanged: "The passage has changed since. Edit it yourself, or reject the suggestion.", suggested: "Suggested",

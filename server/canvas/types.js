@@ -44,6 +44,8 @@
  * @property {string} [name]
  * @property {boolean} [merge]
  * @property {boolean} [group]
+ * @property {string} [annotationId]
+ * @property {boolean} [ask]
  *
  * @typedef {object} SelectionRequest
  * @property {number} [start]

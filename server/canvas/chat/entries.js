@@ -6,7 +6,7 @@
  * 1. Of what the agent says in one turn only the newest text is shown, and at the end only the reply.
  * 2. There is one status line per running task, and it is the newest.
  * 3. What a person typed into a document is one line per document, however often it was saved.
- * 4. Comments and suggestions stand beside the document: no task that is about them is shown.
+ * 4. Comments and suggestions stand beside the document: no task that is about them is shown, unless it waits for an answer.
  * 5. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
  */
 import { isAboutAnnotations } from "../state/annotations.js";
@@ -32,7 +32,7 @@ import { approvalsOf, approves, isButtons } from "./approvals.js";
 
 /** @param {State} state @returns {Entry[]} */
 export function entriesOf(state) {
-  const shown = Object.values(state.tasks).filter(isConversation).flatMap((task) => (task.operation?.op ? operation(state, task) : turn(state, task)));
+  const shown = Object.values(state.tasks).filter(isConversation).flatMap((task) => (task.operation?.op && !isAboutAnnotations(task.operation.op) ? operation(state, task) : turn(state, task)));
   return [...withoutRepeatedPuts(shown), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
 }
 
@@ -150,7 +150,7 @@ function isNewest(state, task) {
 }
 
 /** @param {TaskView} task */
-const isConversation = ({ operation }) => !isAboutAnnotations(operation?.op);
+const isConversation = ({ operation, state }) => !isAboutAnnotations(operation?.op) || isPaused(state);
 
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
 function changedBy(state, task) {

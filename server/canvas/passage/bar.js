@@ -54,7 +54,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
   const comment = button(TEXT.comment, () => write("comment"), { sign: "chat" });
   const suggest = button(TEXT.suggest, () => write("suggest"), { sign: "edit" });
   const notes = h("div", { class: "passage-notes", role: "group", "aria-label": TEXT.notes }, comment, suggest);
-  const note = createNote({ send: giveNote, back: () => (toChange(), (form.hidden ? comment : field).focus()) });
+  const note = createNote({ send: giveNote, mayAsk: () => mayEdit(store.state), back: () => (toChange(), (form.hidden ? comment : field).focus()) });
   const top = h("div", { class: "passage-top" }, form, notes);
   const head = h("div", { class: "passage-head" }, place, actions);
   const box = h("div", { class: "passage-box", role: "dialog", "aria-label": TEXT.passageBar }, top, head, note.element);
@@ -157,15 +157,15 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     move();
   }
 
-  /** @param {import("./note.js").NoteKind} kind @param {string} text */
-  async function giveNote(kind, text) {
+  /** @param {import("./note.js").NoteKind} kind @param {string} text @param {boolean} asks */
+  async function giveNote(kind, text, asks) {
     const { selection } = store.state;
     if (!selection) {
       return false;
     }
     const { version: baseVersion, start, end, text: passage } = selection;
     const isSuggestion = kind === "suggest";
-    const fields = { baseVersion, selection: { start, end, text: passage }, ...(isSuggestion && { replacement: text }) };
+    const fields = { baseVersion, selection: { start, end, text: passage }, ...(isSuggestion && { replacement: text }), ...(asks && { ask: true }) };
     const { ok } = await annotate(fields, isSuggestion ? "" : text);
     if (ok && store.state.selection === selection) {
       close();

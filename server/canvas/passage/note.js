@@ -9,18 +9,20 @@ import { TEXT } from "../strings.js";
 
 /**
  * @param {object} options
- * @param {(kind: NoteKind, text: string) => Promise<boolean>} options.send  whether it was taken
+ * @param {(kind: NoteKind, text: string, ask: boolean) => Promise<boolean>} options.send  whether it was taken; `ask`: the agent answers
+ * @param {() => boolean} options.mayAsk
  * @param {() => void} options.back  to the instruction
  */
-export function createNote({ send, back }) {
+export function createNote({ send, back, mayAsk }) {
   /** @type {NoteKind} */
   let kind = "comment";
   /** What was not sent is there when somebody comments again. */
   let draft = "";
   const field = h("textarea", { class: "field passage-note-field", rows: 2, dir: "auto", oninput: draw, onkeydown: onKeydown });
   const submit = button("", null, { type: "submit", class: "button button-primary" });
+  const ask = button(TEXT.askAgent, () => give(true));
   const cancel = button(TEXT.back, back);
-  const element = h("form", { class: "passage-note", hidden: true, onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), give()) }, field, h("div", { class: "passage-note-actions" }, cancel, submit));
+  const element = h("form", { class: "passage-note", hidden: true, onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), give()) }, field, h("div", { class: "passage-note-actions" }, cancel, ask, submit));
   return { element, field, open, close, cancel };
 
   /** @param {NoteKind} wished @param {string} passage */
@@ -44,14 +46,15 @@ export function createNote({ send, back }) {
   function draw() {
     const isDeletion = kind === "suggest" && field.value === "";
     setText(submit, kind === "comment" ? TEXT.comment : isDeletion ? TEXT.suggestDeletion : TEXT.suggest);
-    submit.disabled = kind === "comment" && field.value.trim() === "";
+    ask.hidden = kind !== "comment" || !mayAsk();
+    submit.disabled = ask.disabled = kind === "comment" && field.value.trim() === "";
   }
 
-  async function give() {
+  async function give(asks = false) {
     if (!submit.disabled) {
-      submit.disabled = true;
+      submit.disabled = ask.disabled = true;
       const text = kind === "comment" ? field.value.trim() : field.value;
-      if (await send(kind, text)) {
+      if (await send(kind, text, asks)) {
         draft = "";
         field.value = "";
       }

@@ -4,10 +4,11 @@
  * threads, and what the user does with them. The pane is loaded when it is opened first.
  */
 
+import { randomId } from "../a2a/ids.js";
 import { button } from "../controls.js";
 import { h, setText } from "../dom.js";
 import { partOf, withSheet } from "../loading.js";
-import { annotationsOf, isOpen, notesOf, suggestionBeside } from "../state/annotations.js";
+import { annotationsOf, isOpen, notesOf, remarkOf, suggestionBeside } from "../state/annotations.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { TEXT, say } from "../strings.js";
 import { mountReading } from "./reading.js";
@@ -18,6 +19,8 @@ import { markSeen, unreadCount } from "./seen.js";
 /** @typedef {"next"|"previous"|"accept"|"reject"} ReviewStep */
 /** @typedef {Extract<Operation["op"], "annotate"|"reply"|"resolve"|"accept"|"reject"|"withdraw"|"accept-all">} Verb */
 /** @typedef {{base: string, current: string, suggested: string, version: number}} Conflict  what a suggestion does not fit */
+
+const ADDED = { ok: true, said: "", version: undefined, conflicts: [], busy: false, declined: false, answered: true };
 
 const threadsPart = partOf(() => withSheet(import("./threads.js"), new URL("../style/review.css", import.meta.url)));
 
@@ -150,16 +153,37 @@ export function createReview(app, { view, toView }) {
     try {
       // What was typed is a version then, with which the suggestion is merged.
       verb.startsWith("accept") && (await app.flush());
-      const result = await app.operate(verb, artifactId, fields, [{ text }]);
+      const messageId = randomId();
+      const done = app.operate(verb, artifactId, fields, [{ text }], messageId);
+      const result = await (verb === "annotate" || verb === "reply" ? added(messageId, artifactId, done) : done);
       if (app.isOpen(contextId)) {
         isAllSeen && markSeen(store.state, artifactId);
         tell(artifactId, verb, result);
+        verb === "annotate" && fields.ask && result.ok && choose(result.details.annotationIds[0]);
       }
       return result;
     } finally {
       busy--;
       draw(store.state);
     }
+  }
+
+  /**
+   * What a message adds is there before its task ends, and stays if the agent then fails to answer it.
+   * @param {string} messageId @param {string} artifactId @param {Promise<import("../app.js").Result>} done
+   * @returns {Promise<import("../app.js").Result>}
+   */
+  function added(messageId, artifactId, done) {
+    return new Promise((resolve) => {
+      const stop = store.subscribe(look);
+      done.then((result) => (stop(), look(store.state), resolve(result)));
+      /** @param {State} state */
+      function look(state) {
+        const task = Object.values(state.tasks).findLast(({ messages }) => messages.some((each) => each.messageId === messageId));
+        const item = task && annotationsOf(state, artifactId).find((each) => remarkOf(task, each) !== -1);
+        item && resolve({ ...ADDED, details: { annotationIds: [item.annotationId] } });
+      }
+    });
   }
 
   /** @param {string} artifactId @param {Verb} verb @param {import("../app.js").Result} result */

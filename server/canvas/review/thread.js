@@ -10,6 +10,7 @@ import { linesOf } from "../state/text.js";
 import { TEXT, say } from "../strings.js";
 import { ago } from "../words.js";
 import { placeOf } from "../passage/actions.js";
+import { askedIn } from "./asked.js";
 import { mayWithdraw, writerOf } from "./writers.js";
 
 /** @type {Record<string, string>} */
@@ -32,7 +33,8 @@ export function createThread(app, annotationId, { choose, operate, conflictOf })
   const send = button(TEXT.reply, () => reply(), { class: "button button-primary", hidden: true });
   const ask = button(TEXT.askAgent, () => reply({ ask: true }), { class: "button", hidden: true });
   const form = h("div", { class: "note-form" }, field, ask, send);
-  const element = h("li", { class: "note-thread", "data-id": annotationId, onfocusin: focusIn }, said, actions, form);
+  const answer = h("div", { class: "note-answer", role: "status" });
+  const element = h("li", { class: "note-thread", "data-id": annotationId, onfocusin: focusIn }, said, answer, actions, form);
   element.addEventListener("click", (/** @type {MouseEvent} */ { target }) => !(target instanceof Element && target.closest("button, textarea")) && choose(annotationId, true));
   return { element, update };
 
@@ -52,11 +54,13 @@ export function createThread(app, annotationId, { choose, operate, conflictOf })
     form.hidden = !mayComment(state);
     const conflict = conflictOf(annotationId);
     const place = placeWords(state, next);
-    const key = JSON.stringify([{ ...next, place: null }, place, conflict, pending, state.shared, state.identity]);
+    const asked = askedIn(state, next);
+    const key = JSON.stringify([{ ...next, place: null }, place, conflict, pending, state.shared, state.identity, asked]);
     if (key !== drawn) {
       drawn = key;
       const focused = /** @type {HTMLElement|null} */ (actions.contains(document.activeElement) ? document.activeElement : null)?.dataset.verb;
       fill(said, saidOf(state, next, place), conflict && next.kind === "suggestion" && isOpen(next) && conflictBox(conflict));
+      fill(answer, asked && answerOf(state, asked));
       fill(actions, actionsOf(state, next));
       focused && /** @type {HTMLElement|null} */ (actions.querySelector(`[data-verb=${focused}]`))?.focus({ preventScroll: true });
     }
@@ -74,6 +78,14 @@ export function createThread(app, annotationId, { choose, operate, conflictOf })
       thread.map((each, at) => h("div", { class: "note-remark" }, (at > 0 || kind === "suggestion") && h("span", { class: "note-writer" }, writerOf(state, each)), h("p", { class: "note-text", dir: "auto" }, each.text))),
       decision && isDecided(next) && h("p", { class: "note-decision" }, say(DECIDED[next.state] ?? "{writer}", { writer: writerOf(state, decision) })),
     ];
+  }
+
+  /** How far the agent is that was asked. @param {State} state @param {import("./asked.js").Asked} asked */
+  function answerOf(state, { taskId, kind, text, words }) {
+    const works = kind === "answering" || kind === "waits";
+    const line = { answering: TEXT.agentAnswers, waits: TEXT.agentWaits, stopped: TEXT.stopped, failed: say(TEXT.unanswered, { why: text || TEXT.failedWithoutReason }) }[kind];
+    const again = () => operate("reply", { annotationId, ask: true }, words);
+    return [h("p", { dir: "auto" }, line), mayEdit(state) && (works ? button(TEXT.stop, () => app.cancel(taskId)) : button(TEXT.tryAgain, again))];
   }
 
   /** @param {import("./review.js").Conflict} conflict */

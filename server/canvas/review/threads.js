@@ -6,7 +6,7 @@
 
 import { button, iconButton } from "../controls.js";
 import { fill, h, setText } from "../dom.js";
-import { annotationsOf, inOrder, isDecided, isOpen, nameOfWriter } from "../state/annotations.js";
+import { annotationsOf, inOrder, isAboutAnnotations, isDecided, isOpen, nameOfWriter } from "../state/annotations.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { TEXT, say } from "../strings.js";
 import { placeThreads } from "./placing.js";
@@ -51,7 +51,7 @@ export function createThreads(app, element, reviewing) {
   element.addEventListener("wheel", (event) => isColumn() && stage.contains(/** @type {Node} */ (event.target)) && view()?.scroller.scrollBy({ top: event.deltaY }), { passive: true });
   element.addEventListener("keydown", onKeydown);
   store.subscribe((state, previous) => {
-    if (state.annotations !== previous.annotations || state.annotationId !== previous.annotationId || state.artifacts !== previous.artifacts || state.shared !== previous.shared || shownArtifact(state) !== shownArtifact(previous)) {
+    if (state.annotations !== previous.annotations || state.annotationId !== previous.annotationId || state.artifacts !== previous.artifacts || state.shared !== previous.shared || (state.tasks !== previous.tasks && statesOf(state) !== statesOf(previous)) || shownArtifact(state) !== shownArtifact(previous)) {
       redraw();
     }
   });
@@ -208,6 +208,12 @@ export function createThreads(app, element, reviewing) {
       close();
     }
   }
+}
+
+/** How far the questions to the agent in threads are: tasks change with every piece of a reply. @param {State} state */
+function statesOf({ tasks }) {
+  const asking = Object.values(tasks).filter(({ operation }) => isAboutAnnotations(operation?.op));
+  return asking.map(({ taskId, state }) => `${taskId} ${state}`).join();
 }
 
 /** A list that is folded until somebody opens it. @param {string} title  with the number of its entries */

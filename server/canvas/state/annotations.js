@@ -8,6 +8,7 @@
  */
 
 import { recordOf, withEntry } from "./records.js";
+import { textOf } from "./task.js";
 import { mapRange } from "./text.js";
 
 /** @typedef {{items: AnnotationView[], news: number, read: number}} Annotated */
@@ -93,6 +94,19 @@ export const isDecided = ({ state }) => state !== "open" && state !== "stale";
 
 /** The name by which an author is filtered: docs/annotations.md, `by` of `accept-all`. @param {{author: string, by?: string}} writer */
 export const nameOfWriter = ({ author, by = "" }) => (author === "agent" ? "agent" : by);
+
+/**
+ * Where the remark of a task is in a thread; -1 if it is not there.
+ * @param {TaskView} task
+ * @param {AnnotationView} item
+ */
+export function remarkOf({ taskId, operation, messages }, item) {
+  if (operation?.op === "annotate") {
+    return item.taskId === taskId && item.author === "user" ? 0 : -1;
+  }
+  const words = textOf(messages[0]).trim();
+  return operation?.op === "reply" && operation.annotationId === item.annotationId ? item.thread.findLastIndex(({ author, text }) => author === "user" && text.trim() === words) : -1;
+}
 
 /** When something was last written in a thread. @param {AnnotationView} annotation */
 export const lastWritten = ({ at, thread }) => thread.reduce((latest, each) => (each.at > latest ? each.at : latest), at);

@@ -107,6 +107,78 @@ async def test_a_reply_can_ask_the_agent_who_answers_in_the_thread(window: OpenP
     await expect(thread(page, "Why?")).to_contain_text("Because it is.")
 
 
+async def ask(page: Page, passage: str, words: str) -> None:
+    """Comments on a passage, for the agent to answer."""
+    await select(page, passage)
+    await bar(page).get_by_role("button", name="Comment").click()
+    await bar(page).get_by_role("textbox", name="Comment on the selected passage").fill(words)
+    await bar(page).get_by_role("button", name="Ask the agent").click()
+    await expect(bar(page)).to_be_hidden()
+
+
+async def test_a_comment_can_ask_the_agent_and_everybody_sees_that_it_answers(
+    window: OpenPage, open_window: Opener, served: Served
+) -> None:
+    page = await with_document(window, served, "egrets")
+    served.gate.close()
+    await ask(page, LONG, "Think first")
+    other = (await open_window(served.url, f"/#/{context_of(page)}")).page
+    await button(other).click()
+    await other.reload()
+    await button(other).click()
+    for each in (page, other):
+        await expect(thread(each, "Think first")).to_contain_text("The agent is answering…")
+    served.gate.open()
+    for each in (page, other):
+        await expect(thread(each, "Think first")).to_contain_text("After some thought.")
+        await expect(thread(each, "Think first")).not_to_contain_text("answering")
+
+
+async def test_a_suggestion_on_the_passage_answers_a_comment(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "storks")
+    served.gate.close()
+    await ask(page, LONG, "Improve storks")
+    await expect(thread(page, BETTER)).to_contain_text("Agent suggests")
+    await expect(thread(page, "Improve storks")).not_to_contain_text("answering")
+    await thread(page, BETTER).get_by_role("button", name="Accept").click()
+    served.gate.open()
+    await expect(text(page)).to_contain_text(BETTER)
+
+
+async def test_a_question_that_failed_says_so_in_its_thread_and_is_asked_again(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "cranes")
+    served.gate.open()
+    await ask(page, LONG, "Break down")
+    await expect(thread(page, "Break down")).to_contain_text("No answer. The model did not accept this request.")
+    await page.reload()
+    await button(page).click()
+    await thread(page, "Break down").get_by_role("button", name="Try again").click()
+    await expect(thread(page, "Break down").get_by_text("Break down")).to_have_count(2)
+    await expect(thread(page, "Break down").get_by_text("No answer.")).to_have_count(1)
+
+
+async def test_an_answer_is_stopped_in_its_thread(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "ibises")
+    served.gate.close()
+    await ask(page, LONG, "Think first")
+    await thread(page, "Think first").get_by_role("button", name="Stop").click()
+    await expect(thread(page, "Think first")).to_contain_text("Stopped.")
+    served.gate.open()
+
+
+async def test_who_may_only_comment_is_not_offered_the_agent(
+    visit: OpenPage, open_window: Opener, guarded: Served
+) -> None:
+    link = await shared_link(visit, "papaya", "comment")
+    guest = await open_window("", link)
+    guest.expects("request: |status of 40[13]")
+    await select(guest.page, LONG)
+    await bar(guest.page).get_by_role("button", name="Comment").click()
+    await expect(bar(guest.page).get_by_role("button")).to_have_text(["Back", "Comment"])
+
+
 async def test_a_comment_is_deleted_after_a_question(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "wasps")
     await comment(page, LONG, "Oh?")

@@ -181,3 +181,9 @@ test("what is done with comments and suggestions does not stand in the conversat
   assert.deepEqual(shown.map(({ kind }) => kind), ["user", "failed"]);
   assert.equal(shown[1].newest, true);
 });
+
+test("a question to the agent in a thread that waits for approval is asked in the conversation", () => {
+  const asking = { messages: [ask, wants], operation: { op: "reply", artifactId: "a" } };
+  assert.deepEqual(entriesOf(state(task({ ...asking, state: "input-required" }))).map(({ kind }) => kind), ["user", "approval"]);
+  assert.deepEqual(entriesOf(state(task({ ...asking, state: "completed" }))), []);
+});
