@@ -27,7 +27,7 @@ LINES = {
     "server/agent": 14_500,
     "server/client": 4_600,
     "server/commands": 3_000,
-    "server/protocols": 12_900,
+    "server/protocols": 14_000,
     "server/push": 1_470,
     "server/settings": 1_280,
     "server/tasks": 10_300,

@@ -16,8 +16,8 @@ from a2a_canvas.server.protocols.a2a_v1.card.card_signing import CardKey, load_c
 from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.operations.push_payload import PushPayloads
-from a2a_canvas.server.protocols.artifacts.document_formats import DOCUMENT_FORMATS
-from a2a_canvas.server.protocols.artifacts.pandoc import Pandoc
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS
+from a2a_canvas.server.protocols.artifacts.documents.pandoc import Pandoc
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits

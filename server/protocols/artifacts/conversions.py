@@ -7,14 +7,27 @@ Rule 2: one account converts one text at a time: another account waits for one o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from a2a_canvas.server.protocols.artifacts.document_formats import DOCUMENT_FORMATS, DocumentFormat, markdown_of
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import (
+    DOCUMENT_FORMATS,
+    DocumentFormat,
+    markdown_of,
+)
+from a2a_canvas.server.protocols.artifacts.documents.pandoc import (
+    MAX_TEXT,
+    ConversionFailed,
+    Pandoc,
+    PandocBusy,
+    PandocMissing,
+)
+from a2a_canvas.server.protocols.artifacts.documents.review import review_marks
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name, split_extension
-from a2a_canvas.server.protocols.artifacts.pandoc import MAX_TEXT, ConversionFailed, Pandoc, PandocBusy, PandocMissing
 from a2a_canvas.server.protocols.artifacts.raw_content import SANDBOXED
 from a2a_canvas.server.protocols.artifacts.refusals import (
     CONVERSION_FAILED,
@@ -27,7 +40,9 @@ from a2a_canvas.server.protocols.edge.availability import OverloadedError
 from a2a_canvas.server.protocols.edge.http_requests import caller_of, etag_of, is_not_modified
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.named_locks import NamedLocks
+from a2a_canvas.store.annotations.annotation import PlacedAnnotation
 from a2a_canvas.store.models import Content
+from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.wording import choice, format_value
 
 INSTALL: Final = "Its operator can install it (Debian: apt-get install pandoc; 2.15 or newer), without a restart."
@@ -58,8 +73,18 @@ class Conversions:
         self._pandoc = pandoc
         self._turns = NamedLocks()
 
-    async def answer(self, request: Request, content: Content, artifact_id: str, form: DocumentFormat) -> Response:
+    async def answer(
+        self,
+        request: Request,
+        content: Content,
+        artifact_id: str,
+        form: DocumentFormat,
+        placed: Sequence[PlacedAnnotation] = (),
+    ) -> Response:
         """The document of an artifact or of a version.
+
+        Args:
+            placed: the annotations of the artifact, if the content is its current version.
 
         Raises:
             ResourceError: it is not Markdown, or cannot be converted now or ever.
@@ -67,21 +92,19 @@ class Conversions:
         markdown = markdown_of(content)
         if markdown is None:
             raise not_acceptable(f"Only a Markdown text can be {form.name}. Ask for application/json, or for ?raw=1.")
-        if markdown.size > MAX_TEXT:
-            said = (
-                f"The text has {markdown.size:,} bytes; up to {MAX_TEXT:,} can be converted. ?raw=1 is the text itself."
-            )
-            raise ResourceError(Refusal(CONVERSION_FAILED, said))
         text, name = markdown.text, file_name(content.name, artifact_id)
+        _check_size(markdown.size, "The text")
+        marks = await run_comparison(partial(review_marks, placed), text) if form.marks else ()
+        _check_size(markdown.size + sum(each.size for each in marks), "The text, with its comments and suggestions,")
         title = split_extension(name)[0]
         try:
             program = await self._pandoc.find()
-            tag = f"W/{etag_of(text.encode(), f'{form.name} {program.version} {name}')}"
+            tag = f"W/{etag_of(text.encode(), f'{form.name} {program.version} {name} {marks}')}"
             headers = CACHING | SANDBOXED | {"ETag": tag}
             if is_not_modified(request, tag.removeprefix("W/")):
                 return Response(status_code=304, headers=headers)
             async with self._turns.hold(f"of {caller_of(request).account}"):
-                body = await self._pandoc.convert(program, text, form, title)
+                body = await self._pandoc.convert(program, text, form, title, marks)
         except PandocMissing as error:
             raise ResourceError(Refusal(CONVERTER_MISSING, f"{error}. {INSTALL}")) from None
         except ConversionFailed as error:
@@ -91,3 +114,9 @@ class Conversions:
             raise ResourceError(Refusal(OverloadedError, said)) from None
         named = {"Content-Disposition": attachment(f"{title}{form.extension}")}
         return Response(body, headers=headers | named | {"Content-Type": form.media_type})
+
+
+def _check_size(size: int, what: str) -> None:
+    if size > MAX_TEXT:
+        said = f"{what} has {size:,} bytes; up to {MAX_TEXT:,} can be converted. ?raw=1 is the text itself."
+        raise ResourceError(Refusal(CONVERSION_FAILED, said))

@@ -47,7 +47,8 @@ from a2a_canvas.server.protocols.artifacts.context_forms import (
 )
 from a2a_canvas.server.protocols.artifacts.conversions import CRITIC, Conversions, parse_format
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
-from a2a_canvas.server.protocols.artifacts.document_formats import DocumentFormat
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import DocumentFormat
+from a2a_canvas.server.protocols.artifacts.documents.pandoc import Pandoc
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name
 from a2a_canvas.server.protocols.artifacts.json_forms import (
@@ -58,7 +59,6 @@ from a2a_canvas.server.protocols.artifacts.json_forms import (
     version_json,
     version_summary,
 )
-from a2a_canvas.server.protocols.artifacts.pandoc import Pandoc
 from a2a_canvas.server.protocols.artifacts.paths import (
     AnnotationList,
     ArtifactList,
@@ -113,6 +113,7 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.wire import artifact_path, context_path
+from a2a_canvas.store.annotations.annotation import PlacedAnnotation
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavailable, VersionNotFound
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
@@ -231,7 +232,10 @@ class _ArtifactsEndpoint:
         if form == CRITIC:
             return await read_critic(request, resource, context)
         content = await _content(context, resource)
-        return await self._conversions.answer(request, content, resource.artifact_id, form)
+        placed: Sequence[PlacedAnnotation] = ()
+        if isinstance(resource, CurrentArtifact) and form.marks:
+            placed = await _annotations_of(context, resource.artifact_id, content)
+        return await self._conversions.answer(request, content, resource.artifact_id, form, placed)
 
     async def _patch(self, request: Request, context: Context, prefix: str) -> Response:
         body = await self._object(request, '{"name": "Tide pools"}')
@@ -367,6 +371,12 @@ async def _content(context: Context, resource: CurrentArtifact | ArtifactVersion
     if isinstance(resource, ArtifactVersion):
         return (await _version(context, resource)).content
     return (await context.artifacts.get(resource.artifact_id)).content
+
+
+async def _annotations_of(context: Context, artifact_id: str, content: Content) -> Sequence[PlacedAnnotation]:
+    """The annotations of an artifact; none while another version is being written."""
+    version, placed = await context.artifacts.annotations(artifact_id)
+    return placed if version and version.content.text == content.text else ()
 
 
 async def _diff(request: Request, context: Context, resource: VersionDiff) -> Response:

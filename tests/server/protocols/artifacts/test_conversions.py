@@ -8,8 +8,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from a2a_canvas.server.protocols.artifacts.document_formats import DOCUMENT_FORMATS
-from a2a_canvas.server.protocols.artifacts.pandoc import MAX_TEXT, Pandoc
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS
+from a2a_canvas.server.protocols.artifacts.documents.pandoc import MAX_TEXT, Pandoc
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.store.changes import ReplaceParts
@@ -127,7 +127,7 @@ async def test_too_many_conversions_are_503_with_retry_after(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.pandoc = Pandoc(program(tmp_path, "exit 1"))
-    monkeypatch.setattr("a2a_canvas.server.protocols.artifacts.pandoc.WAITING", 0)
+    monkeypatch.setattr("a2a_canvas.server.protocols.artifacts.documents.pandoc.WAITING", 0)
     answer = await harness.get("ctx/doc?format=docx")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.protocols.artifacts import pandoc as pandoc_module
-from a2a_canvas.server.protocols.artifacts.document_formats import DOCUMENT_FORMATS, DocumentFormat
-from a2a_canvas.server.protocols.artifacts.pandoc import (
+from a2a_canvas.server.protocols.artifacts.documents import pandoc as pandoc_module
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS, DocumentFormat
+from a2a_canvas.server.protocols.artifacts.documents.pandoc import (
     RUNNING,
     WAITING,
     ConversionFailed,

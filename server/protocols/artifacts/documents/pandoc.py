@@ -3,7 +3,8 @@
 Rule 1: pandoc is a program that the operator may install. It is looked for at each conversion, so it needs no restart.
 Rule 2: it runs twice. The first run parses the text of strangers in pandoc's sandbox; between the two the tree is
         cleaned (`document_formats.py`). The second writes a document that names nothing to fetch; Debian's pandoc
-        cannot write in its sandbox, because that hides its own templates.
+        cannot write in its sandbox, because that hides its own templates. For a text with suggestions, the one with
+        them is parsed likewise, and the two trees become one (`review.py`).
 Rule 3: a run has no terminal, no variables of the server, no proxy that answers, and nothing but its input on stdin. It
         has SECONDS and MEMORY, and its process group is killed at the end, whatever the end is.
 Rule 4: RUNNING conversions run at a time, WAITING wait, and others are refused at once.
@@ -21,11 +22,14 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from a2a_canvas.server.protocols.artifacts.document_formats import READER, DocumentFormat, clean_tree
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import READER, DocumentFormat, clean_tree
+from a2a_canvas.server.protocols.artifacts.documents.paragraph_ends import write_paragraph_ends
+from a2a_canvas.server.protocols.artifacts.documents.review import Review, ReviewMark
+from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,8 @@ MAX_TEXT: Final = 2**20
 MAX_OUTPUT: Final = 64 * 2**20
 MAX_COMPLAINT: Final = 2000
 """Bytes that are kept of what pandoc writes on stderr."""
+ATTEMPTS: Final = 3
+"""To track suggestions, each without those that could not be tracked before."""
 OLDEST: Final = (2, 15)
 """The first pandoc with a sandbox."""
 
@@ -116,8 +122,13 @@ class Pandoc:
             raise PandocMissing(f"The pandoc of this server is too old ({version})")
         return version
 
-    async def convert(self, program: PandocProgram, text: str, form: DocumentFormat, title: str) -> bytes:
+    async def convert(
+        self, program: PandocProgram, text: str, form: DocumentFormat, title: str, marks: Sequence[ReviewMark] = ()
+    ) -> bytes:
         """The document.
+
+        Args:
+            marks: comments and suggestions, for a Word file.
 
         Raises:
             PandocBusy: too many conversions are waiting.
@@ -132,7 +143,7 @@ class Pandoc:
             self._waiting -= 1
         try:
             async with asyncio.timeout(self._seconds):
-                return await _convert(program, text.encode(), form, title)
+                return await _convert(program, text, form, title, marks)
         except TimeoutError:
             raise ConversionFailed(f"The conversion took more than {self._seconds:.0f} seconds") from None
         except OSError as error:
@@ -141,21 +152,68 @@ class Pandoc:
             self._slots.release()
 
 
-async def _convert(program: PandocProgram, source: bytes, form: DocumentFormat, title: str) -> bytes:
-    limits = ("+RTS", f"-M{MEMORY}", "-RTS")
-    identifier = f"urn:sha256:{hashlib.sha256(source).hexdigest()}"
-    parsed = await _run([program.path, "--sandbox", "--from", READER, "--to", "json", *limits], source)
-    tree = await asyncio.to_thread(_clean_json, parsed, form, title, identifier)
-    write = ("--from", "json", "--to", form.name, "--standalone", "--output", "-", "--data-dir", os.devnull)
-    return await _run([program.path, *write, *limits], tree)
+def _limits() -> tuple[str, ...]:
+    return "+RTS", f"-M{MEMORY}", "-RTS"
 
 
-def _clean_json(parsed: bytes, form: DocumentFormat, title: str, identifier: str) -> bytes:
+async def _convert(
+    program: PandocProgram, text: str, form: DocumentFormat, title: str, marks: Sequence[ReviewMark]
+) -> bytes:
+    return await _Conversion(program, text, form, title).run(marks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversion:
+    program: PandocProgram
+    text: str
+    form: DocumentFormat
+    title: str
+
+    async def run(self, marks: Sequence[ReviewMark]) -> bytes:
+        if not marks:
+            return await self._write(await self._tree(self.text))
+        review = Review(self.text, marks)
+        old = await self._tree(self.text, SOURCE_POSITIONS)
+        file = await self._write({**old, "blocks": await self._tracked(review, old)})
+        return await asyncio.to_thread(write_paragraph_ends, file)
+
+    async def _tracked(self, review: Review, old: Mapping[str, Any]) -> list[Any]:
+        for attempt in range(ATTEMPTS + 1):
+            if attempt == ATTEMPTS:
+                review.give_up()
+            new = await self._tree(review.edits.text, SOURCE_POSITIONS) if review.edits.keys else old
+            with _nesting():
+                blocks = await asyncio.to_thread(review.tracked, old["blocks"], new["blocks"])
+            if blocks is not None:
+                return blocks
+        raise AssertionError("without suggestions nothing is untracked")
+
+    async def _tree(self, text: str, extensions: str = "") -> dict[str, Any]:
+        """The tree of a text, cleaned."""
+        source = text.encode()
+        identifier = f"urn:sha256:{hashlib.sha256(source).hexdigest()}"
+        command = [self.program.path, "--sandbox", "--from", READER + extensions, "--to", "json", *_limits()]
+        parsed = await _run(command, source)
+        with _nesting():
+            return await asyncio.to_thread(_clean_json, parsed, self.form, self.title, identifier)
+
+    async def _write(self, tree: Mapping[str, Any]) -> bytes:
+        with _nesting():
+            source = await asyncio.to_thread(json.dumps, tree, ensure_ascii=False)
+        write = ("--from", "json", "--to", self.form.name, "--standalone", "--output", "-", "--data-dir", os.devnull)
+        return await _run([self.program.path, *write, *_limits()], source.encode())
+
+
+@contextlib.contextmanager
+def _nesting() -> Iterator[None]:
     try:
-        tree: dict[str, Any] = json.loads(parsed)
-        return json.dumps(clean_tree(tree, form, title, identifier), ensure_ascii=False).encode()
+        yield
     except RecursionError:
         raise ConversionFailed("The text is nested too deeply") from None
+
+
+def _clean_json(parsed: bytes, form: DocumentFormat, title: str, identifier: str) -> dict[str, Any]:
+    return clean_tree(json.loads(parsed), form, title, identifier)
 
 
 async def _run(command: Sequence[str], source: bytes, env: Mapping[str, str] = ENVIRONMENT) -> bytes:

@@ -39,11 +39,13 @@ class DocumentFormat:
     Attributes:
         name: ours and pandoc's.
         pictures: whether images can be part of the document.
+        marks: whether comments and suggestions can.
     """
 
     name: str
     media_type: str
     pictures: bool = True
+    marks: bool = False
 
     @property
     def extension(self) -> str:
@@ -53,7 +55,7 @@ class DocumentFormat:
 DOCUMENT_FORMATS: Final = {
     each.name: each
     for each in (
-        DocumentFormat("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        DocumentFormat("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", marks=True),
         DocumentFormat("odt", "application/vnd.oasis.opendocument.text"),
         DocumentFormat("epub", "application/epub+zip"),
         DocumentFormat("latex", "application/x-tex", pictures=False),
@@ -117,7 +119,7 @@ class _Cleaner:
             yield {"t": "Image", "c": [attributes, alt, [address, title]]}
         else:
             said = alt or [{"t": "Str", "c": "" if address.startswith("data:") else address}]
-            yield from self._link(["", [], []], said, address, "")
+            yield from self._link(attributes, said, address, "")
 
     def _link(self, attributes: Any, inlines: list[Any], address: str, title: str) -> Iterator[Any]:
         if LINKED.match(address):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.protocols.artifacts.document_formats import (
+from a2a_canvas.server.protocols.artifacts.documents.document_formats import (
     DOCUMENT_FORMATS,
     LINKED,
     DocumentFormat,
