@@ -106,6 +106,8 @@ export const TEXT = Object.freeze({
   tableOf: "Table {name}", tableTooLarge: "it is longer than 5 million characters", copyTable: "Copy for spreadsheets",
   downloadTable: "Download for spreadsheets", tableCopied: "Copied.",
   tableFormulas: "{cells} would run as a formula in a spreadsheet: copied or downloaded here, each gets an apostrophe.",
+  // document/data/tree.js
+  editValue: "Double-click or Enter to edit", noValue: "Write text in quotation marks, a number, true, false or null.",
   // document/files/files.js
   more: "More", dropToAdd: "Drop files to add them as documents", download: "Download", downloadAll: "Download all as a ZIP file",
   addDocuments: "Add documents…",

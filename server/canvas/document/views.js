@@ -74,6 +74,7 @@ const GROWING_MS = 500;
 const markdownPart = partOf(() => Promise.all([import("./markdown/markdown.js"), import("./markdown/selection.js")]));
 const editorPart = partOf(() => import("./editor/editor.js"));
 const gridPart = partOf(() => import("./data/grid.js"), { early: false });
+const treePart = partOf(() => import("./data/tree.js"), { early: false });
 const programPart = partOf(() => import("./program/program.js"), { early: false });
 
 /**
@@ -93,7 +94,7 @@ export function createView(mode, options, tell) {
     case "grid":
       return gridView(options, tell);
     case "tree":
-      return Promise.resolve(treeView(options));
+      return treeView(options, tell);
     case "parts":
       return Promise.resolve(partsView(options));
   }
@@ -386,22 +387,11 @@ async function gridView({ artifact, text, onChange, onBroken = () => {} }, tell)
   return { ...still(grid.element, grid.update), scroller: grid.scroller, destroy: grid.destroy };
 }
 
-/** @param {ViewOptions} options @returns {View} */
-function treeView({ text, onBroken = () => {} }) {
-  const element = h("div", { class: "document-scroller document-parts", tabIndex: 0 });
-  let shown = "";
-  const update = (/** @type {string} */ next) => {
-    if (next !== shown) {
-      shown = next;
-      try {
-        element.replaceChildren(previewOf({ data: JSON.parse(next) }));
-      } catch (error) {
-        onBroken(error instanceof Error ? error.message : "");
-      }
-    }
-  };
-  update(text);
-  return still(element, update);
+/** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
+async function treeView({ text, onChange, onBroken = () => {} }, tell) {
+  const { createTree } = await treePart.get(tell);
+  const tree = createTree({ text, onChange, onBroken });
+  return still(tree.element, tree.update);
 }
 
 /** @param {ViewOptions} options @returns {View} */

@@ -107,9 +107,15 @@ function bytesOf(base64) {
 
 // --- data
 
-/** @param {any} data @returns {HTMLElement} */
-function dataView(data) {
-  return h("div", { class: "document-data" }, isTable(data) ? table(data) : tree(data));
+/**
+ * @typedef {object} Watch
+ * @property {(element: HTMLElement, path: readonly string[]) => void} [onValue]  a value is shown that has no members
+ * @property {Map<string, boolean>} [opened]  what the user has opened or closed, by its path
+ */
+
+/** @param {any} data @param {Watch} [watch] @param {readonly string[]} [path]  of the data @returns {HTMLElement} */
+export function dataView(data, watch = {}, path = []) {
+  return h("div", { class: "document-data" }, isTable(data) ? table(data, watch, path) : tree(data, watch, path));
 }
 
 /** An array of flat objects is a table. @param {any} data */
@@ -124,41 +130,58 @@ const isScalar = (value) => typeof value !== "object" || value === null;
 /** @param {any} value */
 const isObject = (value) => !isScalar(value) && !Array.isArray(value);
 
-/** @param {Record<string, any>[]} rows */
-function table(rows) {
+/** @param {Record<string, any>[]} rows @param {Watch} watch @param {readonly string[]} path */
+function table(rows, { onValue }, path) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cell = (/** @type {any} */ value) => h("td", { dir: "auto", class: typeof value === "number" ? "number" : "" }, value === undefined ? "" : plain(value));
   const body = h("tbody");
-  const line = (/** @type {Record<string, any>} */ row) => h("tr", {}, columns.map((name) => cell(Object.hasOwn(row, name) ? row[name] : undefined)));
+  const line = (/** @type {Record<string, any>} */ row, /** @type {number} */ at) => {
+    const cells = columns.map((name) => {
+      const has = Object.hasOwn(row, name);
+      const made = cell(has ? row[name] : undefined);
+      has && onValue?.(made, [...path, String(at), name]);
+      return made;
+    });
+    return h("tr", {}, cells);
+  };
   const head = h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, h("bdi", {}, name)))));
   appendSome(body, rows, line);
   return h("div", { class: "document-table", tabIndex: 0, role: "region", "aria-label": TEXT.table }, h("table", {}, head, body));
 }
 
-/** @param {any} value @returns {HTMLElement} */
-function tree(value) {
+/** @param {any} value @param {Watch} watch @param {readonly string[]} path @returns {HTMLElement} */
+function tree(value, watch, path) {
   if (isScalar(value)) {
-    return scalar("p", value);
+    return scalar("p", value, watch, path);
   }
   const list = h("ul", { class: "document-tree" });
-  appendSome(list, Object.entries(value), ([name, member]) => h("li", {}, branch(name, member)));
+  appendSome(list, Object.entries(value), ([name, member]) => h("li", {}, branch(name, member, watch, [...path, name])));
   return list;
 }
 
-/** @param {"p"|"span"} tag @param {any} value */
-const scalar = (tag, value) => h(tag, { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value));
+/** @param {"p"|"span"} tag @param {any} value @param {Watch} watch @param {readonly string[]} path */
+function scalar(tag, value, { onValue }, path) {
+  const made = h(tag, { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value));
+  onValue?.(made, path);
+  return made;
+}
 
-/** What is nested is made when it is opened. @param {string} name @param {any} value */
-function branch(name, value) {
+/** What is nested is made when it is opened. @param {string} name @param {any} value @param {Watch} watch @param {readonly string[]} path */
+function branch(name, value, watch, path) {
   const key = h("span", { class: "document-key" }, name);
   if (isScalar(value)) {
-    return [key, scalar("span", value)];
+    return [key, scalar("span", value, watch, path)];
   }
   const count = Object.keys(value).length;
   const many = formatCount(count, Array.isArray(value) ? "item" : "field");
-  const details = h("details", { ontoggle: () => details.children.length === 1 && details.append(dataView(value)) });
+  const id = JSON.stringify(path);
+  const onToggle = () => {
+    watch.opened?.set(id, details.open);
+    details.children.length === 1 && details.append(dataView(value, watch, path));
+  };
+  const details = h("details", { ontoggle: onToggle });
   details.append(h("summary", {}, key, h("span", { class: "muted" }, many)));
-  details.open = count > 0 && count <= 5;
+  details.open = watch.opened?.get(id) ?? (count > 0 && count <= 5);
   return details;
 }
 
@@ -167,10 +190,10 @@ function branch(name, value) {
  * @template T
  * @param {HTMLElement} list
  * @param {T[]} members
- * @param {(member: T) => HTMLElement} element
+ * @param {(member: T, at: number) => HTMLElement} element
  */
 function appendSome(list, members, element, from = 0) {
-  list.append(...members.slice(from, from + AT_ONCE).map(element));
+  list.append(...members.slice(from, from + AT_ONCE).map((member, at) => element(member, from + at)));
   const rest = members.length - from - AT_ONCE;
   if (rest > 0) {
     const tag = list.tagName === "UL" ? "li" : "tr";

@@ -117,6 +117,63 @@ async def test_json_is_a_tree(window: OpenPage) -> None:
     await expect(page.locator(".cm-content")).to_contain_text('"deep": true')
 
 
+def value(page: Page, text: str) -> Locator:
+    return document(page).locator(".document-value, td").get_by_text(text, exact=True)
+
+
+async def test_an_edit_of_a_value_leaves_the_rest_of_the_json_as_it_is(window: OpenPage, served: Served) -> None:
+    page = window.page
+    text = '{ "pool":\t{"depth": 1.50e0 , "names": ["crab","st\\u0061r"]},\r\n "rows": [{"n": 1, "note": "low"}] }\n'
+    await bring(page, "edited.json", text)
+    await value(page, "1.5").dblclick()
+    field = document(page).locator(".value-field")
+    await expect(field).to_have_value("1.50e0")
+    await field.fill("2.50")
+    await field.press("Enter")
+    await expect(document(page).get_by_text("Version 2", exact=True)).to_be_visible()
+    await value(page, "low").focus()
+    await page.keyboard.press("Enter")
+    await page.keyboard.type("null")
+    await page.keyboard.press("Enter")
+    await expect(document(page).get_by_text("Version 3", exact=True)).to_be_visible()
+    changed = text.replace("1.50e0", "2.50").replace('"low"', "null")
+    assert await saved_text(page, served, "edited.json") == changed
+    await expect(value(page, "2.5")).to_be_visible()
+    await document(page).get_by_role("button", name="Undo", exact=True).click()
+    await expect(value(page, "low")).to_be_visible()
+    assert await saved_text(page, served, "edited.json") == text.replace("1.50e0", "2.50")
+
+
+async def test_what_is_no_json_value_says_so_in_its_place_and_is_not_saved(window: OpenPage, served: Served) -> None:
+    page = window.page
+    text = '{"animal": "crab", "legs": 10}'
+    await bring(page, "wrong.json", text)
+    await value(page, '"crab"').dblclick()
+    field = document(page).locator(".value-field")
+    for wrong in ("crab", '{"a": 1}', "", '"open'):
+        await field.fill(wrong)
+        await field.press("Enter")
+        told = document(page).get_by_role("alert")
+        await expect(told).to_have_text("Write text in quotation marks, a number, true, false or null.")
+        await expect(field).to_have_value(wrong)
+    await field.press("Escape")
+    await expect(value(page, '"crab"')).to_be_focused()
+    await expect(document(page).get_by_role("alert")).to_have_count(0)
+    assert await saved_text(page, served, "wrong.json") == text
+
+
+async def test_what_was_opened_stays_open_when_another_value_changes(window: OpenPage) -> None:
+    page = window.page
+    await bring(page, "open.json", '{"many": {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}, "other": "x"}')
+    await document(page).locator("summary").click()
+    await value(page, "6").dblclick()
+    await page.keyboard.type("60")
+    await page.keyboard.press("Enter")
+    await expect(document(page).get_by_text("Version 2", exact=True)).to_be_visible()
+    await document(page).get_by_role("button", name="Undo", exact=True).click()
+    await expect(value(page, "6")).to_be_visible()
+
+
 async def test_a_spreadsheet_gets_no_formulas_and_the_page_says_so(window: OpenPage) -> None:
     page = window.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
