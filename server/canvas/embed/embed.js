@@ -15,6 +15,7 @@ import { kindOf } from "../document/files/kinds.js";
 import { fill, h, setText } from "../dom.js";
 import { createKeyed } from "../keyed.js";
 import { partOf } from "../loading.js";
+import { overlays, shownText } from "../state/artifacts.js";
 import { recordOf } from "../state/records.js";
 import { createStore } from "../state/store.js";
 import { TEXT, say } from "../strings.js";
@@ -61,17 +62,17 @@ function mountDocuments(place, client) {
   }
 
   /** @param {SharedDocuments} documents */
-  function render({ connection, artifacts, lastChanged }) {
+  function render({ connection, artifacts, edits, lastChanged }) {
     const artifact = artifacts[chosen] ?? artifacts[lastChanged] ?? null;
     const all = Object.values(artifacts);
     tabs.update(all.map((one) => ({ id: one.artifactId, name: plainName(one.name), panel: panel.id, busy: one.open })), artifact?.artifactId ?? "");
     tabs.element.hidden = all.length < 2;
     setText(name, artifact ? plainName(artifact.name) : "");
-    setText(about, artifact ? stateOf(connection, artifact) : "");
+    setText(about, artifact ? stateOf(connection, artifact, edits) : "");
     head.hidden = connection === "ended";
     if (artifact) {
       document.title = plainName(artifact.name);
-      showArtifact(artifact);
+      showArtifact(artifact, Object.values(edits));
     } else {
       keyed.clear();
       setText(waiting, EMPTY[connection]);
@@ -79,8 +80,8 @@ function mountDocuments(place, client) {
     }
   }
 
-  /** @param {ArtifactView} artifact */
-  function showArtifact(artifact) {
+  /** @param {ArtifactView} artifact @param {Edit[]} edits */
+  function showArtifact(artifact, edits) {
     const kind = kindOf(artifact);
     const mode = modeOf(artifact, kind.modes[0].mode);
     const key = JSON.stringify([artifact.artifactId, kind.name, kind.language, mode]);
@@ -88,7 +89,10 @@ function mountDocuments(place, client) {
       follower.set(artifact.open);
       render(store.state);
     });
-    body?.view.update(artifact.text ?? "", artifact);
+    // A table or a tree in the middle of an edit may be none.
+    const { text, ranges } = shownText(artifact, mode === "grid" || mode === "tree" ? [] : edits);
+    body?.view.update(text, artifact);
+    body?.view.mark({ selection: null, writing: ranges });
     body?.follower.textChanged(artifact.open);
   }
 
@@ -117,9 +121,11 @@ function mountDocuments(place, client) {
 /** What is shown where there is no document. @type {Record<SharedDocuments["connection"], string>} */
 const EMPTY = { connecting: TEXT.loading, online: TEXT.noDocumentYet, reconnecting: TEXT.reconnecting, ended: TEXT.linkEndedAskAgain };
 
-/** @param {SharedDocuments["connection"]} connection @param {ArtifactView} artifact */
-function stateOf(connection, { open, version }) {
-  return connection === "reconnecting" ? TEXT.reconnecting : open ? TEXT.isWritten : say(TEXT.versionNumber, { version });
+/** @param {SharedDocuments["connection"]} connection @param {ArtifactView} artifact @param {Record<string, Edit>} edits */
+function stateOf(connection, artifact, edits) {
+  const { open, version } = artifact;
+  const busy = open ? TEXT.isWritten : overlays(artifact, Object.values(edits)).length > 0 ? TEXT.rewritingPassage : "";
+  return connection === "reconnecting" ? TEXT.reconnecting : busy || say(TEXT.versionNumber, { version });
 }
 
 function start() {

@@ -1,21 +1,26 @@
 // @ts-check
-/** The documents of the conversation that a link is for, as they are now and as they change. */
+/**
+ * The documents of the conversation that a link is for, as they are now and as they change. What the tasks write into passages
+ * comes with the streams of the tasks; it is folded as on the page.
+ */
 
 import { RequestFailed } from "../a2a/request_failed.js";
 import { createBackoff } from "../a2a/retry.js";
 import { createVisibility } from "../a2a/visibility.js";
-import { artifactUpdated } from "../state/artifacts.js";
-import { recordOf, withEntry } from "../state/records.js";
+import { artifactUpdated, editEvent, editsMoved, editsOfOthers, openEdits, textChanges } from "../state/artifacts.js";
+import { mergeRecords, recordOf, withEntry } from "../state/records.js";
+import { CANVAS } from "../state/task.js";
 
 /**
  * @typedef {object} SharedDocuments
  * @property {"connecting"|"online"|"reconnecting"|"ended"} connection  `ended`: the server does not take the link, and there are no documents
  * @property {Record<string, ArtifactView>} artifacts  by id, in the order in which they came
+ * @property {Record<string, Edit>} edits  the passages that are being rewritten
  * @property {string} lastChanged  the id of the artifact that changed last; "" for none
  */
 
 /** @type {SharedDocuments} */
-export const NO_DOCUMENTS = { connection: "connecting", artifacts: recordOf(), lastChanged: "" };
+export const NO_DOCUMENTS = { connection: "connecting", artifacts: recordOf(), edits: recordOf(), lastChanged: "" };
 /** What the server answers to a link that has ended, and where the conversation was deleted. */
 const ENDED = new Set([401, 404, 410]);
 
@@ -32,6 +37,10 @@ export async function followDocuments(client, show, signal) {
   let contextId = "";
   /** @type {string|null} */
   let last = null;
+  /** The tasks that work, and those of them whose streams are read. @type {Set<string>} */
+  let working = new Set();
+  /** @type {Set<string>} */
+  const followed = new Set();
   const onOpen = () => {
     backoff.reset();
     tell({ connection: "online" });
@@ -43,6 +52,44 @@ export async function followDocuments(client, show, signal) {
     show(documents);
   }
 
+  /** @param {Json} update */
+  function changed(update) {
+    const { artifactId } = update.artifact;
+    const before = documents.artifacts[artifactId];
+    const artifact = artifactUpdated(before, update);
+    const edits = editsMoved(documents.edits, artifact, textChanges(before, artifact, update.append));
+    tell({ artifacts: withEntry(documents.artifacts, artifactId, artifact), edits, lastChanged: artifactId });
+  }
+
+  /** @param {string} taskId */
+  async function followTask(taskId) {
+    const pause = createBackoff();
+    followed.add(taskId);
+    while (!signal.aborted && working.has(taskId)) {
+      const seen = visibility.signal;
+      try {
+        for await (const event of client.subscribe(taskId, seen)) {
+          takeEdit(taskId, event);
+        }
+      } catch {
+        // It is over, or the connection is: what the task makes comes with the documents.
+      }
+      await (seen.aborted ? visibility.whenVisible() : working.has(taskId) && pause.wait(signal));
+    }
+    followed.delete(taskId);
+    tell({ edits: editsOfOthers(documents.edits, taskId, true) });
+  }
+
+  /** @param {string} taskId @param {Json} event */
+  function takeEdit(taskId, { task, statusUpdate }) {
+    const edit = statusUpdate?.metadata?.[CANVAS]?.edit;
+    if (task) {
+      tell({ edits: mergeRecords(editsOfOthers(documents.edits, taskId, false), openEdits(task, documents.artifacts)) });
+    } else if (edit) {
+      tell({ edits: editEvent(documents.edits, taskId, edit, documents.artifacts) });
+    }
+  }
+
   while (!signal.aborted) {
     const seen = visibility.signal;
     try {
@@ -50,13 +97,15 @@ export async function followDocuments(client, show, signal) {
       for await (const { id, event, data } of client.contextEvents(contextId, last, onOpen, seen)) {
         last = id ?? last;
         if (event === "message") {
-          const { artifactId } = data.artifactUpdate.artifact;
-          const artifact = artifactUpdated(documents.artifacts[artifactId], data.artifactUpdate);
-          tell({ artifacts: withEntry(documents.artifacts, artifactId, artifact), lastChanged: artifactId });
+          changed(data.artifactUpdate);
+        } else if (event === "activity") {
+          working = new Set(data.working);
+          data.working.filter((/** @type {string} */ id) => !followed.has(id)).forEach(followTask);
         }
       }
     } catch (error) {
       if (error instanceof RequestFailed && ENDED.has(error.code)) {
+        working.clear();
         return show({ ...NO_DOCUMENTS, connection: "ended" });
       }
     }

@@ -105,6 +105,24 @@ export function openEdit(key, edit, artifacts) {
   };
 }
 
+/** The edits that a task has begun, by their keys. @param {Json} task @param {Record<string, ArtifactView>} artifacts @returns {Record<string, Edit>} */
+export function openEdits(task, artifacts) {
+  const open = /** @type {Json[]} */ (task.metadata?.[CANVAS]?.openEdits ?? []);
+  return recordOf(open.map((edit) => [`${task.id}/${edit.id}`, openEdit(`${task.id}/${edit.id}`, edit, artifacts)]));
+}
+
+/**
+ * The edits without those of a task; `waiting`: those stay that wait for their version.
+ * @param {Record<string, Edit>} edits
+ * @param {string} taskId
+ * @param {boolean} waiting
+ */
+export function editsOfOthers(edits, taskId, waiting) {
+  const entries = Object.entries(edits);
+  const left = entries.filter(([key, edit]) => !key.startsWith(`${taskId}/`) || (waiting && edit.complete));
+  return left.length === entries.length ? edits : recordOf(left);
+}
+
 /**
  * The edits without those that are there as suggestions, and have a place.
  * @param {Record<string, Edit>} edits

@@ -2,7 +2,7 @@
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
 import { allBehind, annotationsChanged, annotationsMoved, annotationsRead } from "./annotations.js";
-import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges, withoutSuggested } from "./artifacts.js";
+import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, editsOfOthers, openEdits, textChanges, withoutSuggested } from "./artifacts.js";
 import { mergeRecords, recordOf, withEntry, without } from "./records.js";
 import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
@@ -261,13 +261,11 @@ function withAnnotations(state, event) {
 /** @param {State} state @param {string} stream @param {Json} task @returns {State} */
 function taskBegins(state, stream, task) {
   const view = taskView(task, stream);
-  const open = (task.metadata?.[CANVAS]?.openEdits ?? []).map((/** @type {Json} */ edit) =>
-    openEdit(`${task.id}/${edit.id}`, edit, state.artifacts),
-  );
+  const open = openEdits(task, state.artifacts);
   const edits = mergeRecords(
     editsOfOthers(state.edits, task.id, false),
-    open.length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : undefined,
-    recordOf(open.map((/** @type {Edit} */ edit) => [edit.key, edit])),
+    Object.keys(open).length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : undefined,
+    open,
   );
   const known = state.tasks[task.id]?.artifacts;
   const tasks = withEntry(state.tasks, task.id, { ...view, artifacts: mergeRecords(known, view.artifacts) });
@@ -300,18 +298,6 @@ function withClosedArtifacts(state, taskId) {
     return state;
   }
   return { ...state, artifacts: recordOf(entries.map(([id, artifact]) => [id, artifact.taskId === taskId ? { ...artifact, open: false } : artifact])) };
-}
-
-/**
- * The edits without those of a task; `waiting`: those stay that wait for their version.
- * @param {Record<string, Edit>} edits
- * @param {string} taskId
- * @param {boolean} waiting
- */
-function editsOfOthers(edits, taskId, waiting) {
-  const entries = Object.entries(edits);
-  const left = entries.filter(([key, edit]) => !key.startsWith(`${taskId}/`) || (waiting && edit.complete));
-  return left.length === entries.length ? edits : recordOf(left);
 }
 
 /** @param {State} state @param {string} stream @param {Json} update @returns {State} */

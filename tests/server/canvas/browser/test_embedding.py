@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 from collections.abc import AsyncIterator
 from typing import Any
@@ -149,6 +150,28 @@ async def test_a_page_elsewhere_shows_the_document_while_it_grows(
     guarded.gate.open()
     await expect(frame.get_by_text("Line 40 of report")).to_be_in_viewport()
     await expect(frame.get_by_text("Version 1", exact=True)).to_be_visible()
+
+
+async def test_a_passage_that_is_rewritten_is_shown_as_it_streams(
+    conversation: Conversation, framing: Framing, guarded: Served, allowed: str
+) -> None:
+    guarded.gate.open()
+    await conversation.put("pools.md", "Pools are small. They are deep.\n")
+    window, frame = await framing.at(allowed, await conversation.share())
+    await expect(frame.get_by_text("Pools are small. They are deep.")).to_be_visible()
+    guarded.gate.close()
+    selection = {"start": 0, "end": 16}
+    edit = {"op": "edit", "artifactId": "pools.md", "baseVersion": 1, "selection": selection, "strategy": "replace"}
+    asked = asyncio.create_task(conversation.ask("becomes Tide pools are tiny and cold.", **edit))
+    growing = frame.get_by_text("Tide pools are")
+    while not await growing.is_visible():
+        await step(window.page, guarded)
+    await expect(frame.get_by_text("Rewriting a passage…")).to_be_visible()
+    await expect(frame.locator(".document-markdown")).to_contain_text("They are deep.")
+    guarded.gate.open()
+    await asked
+    await expect(frame.get_by_text("Tide pools are tiny and cold. They are deep.")).to_be_visible()
+    await expect(frame.get_by_text("Version 2", exact=True)).to_be_visible()
 
 
 async def test_it_can_only_be_read(conversation: Conversation, framing: Framing, guarded: Served, allowed: str) -> None:

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { RequestFailed } from "../../../../server/canvas/a2a/request_failed.js";
+import { shownText } from "../../../../server/canvas/state/artifacts.js";
 import { followDocuments } from "../../../../server/canvas/embed/shared_documents.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout"] }));
@@ -93,4 +94,55 @@ test("somebody who has no conversation has no link", async () => {
   const server = serverOf();
   server.contexts = async () => ({ contexts: [] });
   assert.deepEqual((await shownOf(server)).map(({ connection }) => connection), ["ended"]);
+});
+
+const CANVAS = "urn:a2a-canvas:canvas:v1";
+const edit = (fields) => ({ statusUpdate: { taskId: "t", metadata: { [CANVAS]: { edit: { id: "e", artifactId: "a", baseVersion: 1, ...fields } } } } });
+const start = { phase: "start", strategy: "replace", selection: { start: 4, end: 7 } };
+const working = (...ids) => ({ event: "activity", data: { working: ids } });
+
+/** A server with a task whose stream says this before the rest of the documents comes. */
+function serverWithTask(events, ...later) {
+  const told = Promise.withResolvers?.() ?? deferred();
+  const server = serverOf([]);
+  server.contextEvents = async function* (context, last, opened) {
+    opened();
+    yield update("a", "One two three");
+    yield working("t");
+    await told.promise;
+    yield* later;
+    throw ended;
+  };
+  server.subscribe = async function* () {
+    yield* events;
+    told.resolve();
+    await new Promise(() => {});
+  };
+  return server;
+}
+
+function deferred() {
+  let resolve = () => {};
+  const promise = new Promise((done) => (resolve = done));
+  return { promise, resolve };
+}
+
+const writtenIn = (shown) => shown.map(({ artifacts, edits }) => (artifacts.a ? shownText(artifacts.a, Object.values(edits)).text : ""));
+
+test("what a task writes into a passage is shown as it comes, until its version is there", async () => {
+  const events = [edit(start), edit({ phase: "chunk", chunk: "T" }), edit({ phase: "chunk", chunk: "WO" })];
+  const shown = await shownOf(serverWithTask(events, update("a", "One TWO three")));
+  assert.deepEqual([...new Set(writtenIn(shown))], ["", "One two three", "One T three", "One TWO three"]);
+});
+
+test("a stream that joins a task shows what it has written so far", async () => {
+  const task = { id: "t", metadata: { [CANVAS]: { openEdits: [{ id: "e", artifactId: "a", baseVersion: 1, ...start, text: "TW" }] } } };
+  const shown = await shownOf(serverWithTask([{ task }, edit({ phase: "chunk", chunk: "O" })]));
+  assert.deepEqual([...new Set(writtenIn(shown))], ["", "One two three", "One TW three", "One TWO three"]);
+});
+
+test("a suggestion, and an edit that is broken off, leave the text as it is", async () => {
+  const events = [edit({ ...start, mode: "suggest" }), edit({ phase: "chunk", chunk: "T" }), edit({ phase: "abort" })];
+  const shown = await shownOf(serverWithTask(events));
+  assert.deepEqual([...new Set(writtenIn(shown))], ["", "One two three"]);
 });
