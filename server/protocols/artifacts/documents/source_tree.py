@@ -110,7 +110,7 @@ def _cells(content: Any) -> Iterator[Any]:
 
 def _row_groups(content: Any) -> list[Any]:
     _, _, _, head, bodies, foot = content
-    return [head[1], *(rows for body in bodies for rows in body[2:]), foot[1]]
+    return [head[1], *(rows for section in bodies for rows in section[2:]), foot[1]]
 
 
 def _with_cells(content: Any, lists: Iterator[list[Node]]) -> Any:
@@ -120,7 +120,7 @@ def _with_cells(content: Any, lists: Iterator[list[Node]]) -> Any:
         return [[row[0], [[*cell[:4], next(lists)] for cell in row[1]]] for row in rows]
 
     head = [head[0], renewed(head[1])]
-    bodies = [[*body[:2], renewed(body[2]), renewed(body[3])] for body in bodies]
+    bodies = [[*section[:2], *map(renewed, section[2:])] for section in bodies]
     return [attributes, caption, columns, head, bodies, [foot[0], renewed(foot[1])]]
 
 
