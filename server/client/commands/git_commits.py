@@ -128,7 +128,10 @@ def commit_message(context: str, shown: VersionShown, name: str, file: str, vers
     trailers = {kind: f"{artifact_path(context, shown.artifact)}/versions/{shown.number}", _FILE: file}
     if not shown.moved and version.get("author") != "user" and version.get("by"):
         trailers["Requested-by"] = one_name(str(version["by"]))
-    return f"{said}\n\n" + "".join(f"{key}: {value}\n" for key, value in trailers.items())
+    lines = [*trailers.items()]
+    if not shown.moved:
+        lines += [("Suggested-by", one_name(str(each))) for each in version.get("suggestedBy", ())]
+    return f"{said}\n\n" + "".join(f"{key}: {value}\n" for key, value in lines)
 
 
 def commit_bytes(

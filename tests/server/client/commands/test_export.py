@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.client.commands.export import export
-from tests.server.app_server import Served
-from tests.server.canvas_client import Doc, made
+from tests.server.app_server import Served, serving
+from tests.server.canvas_client import SCRIPT, Doc, made
 from tests.server.client.artifact_runs import run
-from tests.server.client.client_harness import Result
+from tests.server.client.client_harness import Result, typed
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -85,6 +86,51 @@ async def test_all_artifacts_of_a_conversation_are_files_or_one_alone(doc: Doc, 
     assert git(folder, "ls-files").splitlines() == ["DOC (2).md", "doc.md"]
     await exported(doc, tmp_path / "one", "other")
     assert git(tmp_path / "one", "ls-files").splitlines() == ["DOC.md"]
+
+
+async def test_who_wrote_who_asked_and_who_suggested_is_in_the_log(folder: Path) -> None:
+    ann, bob = new_key(), new_key()
+    unique = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
+    async with serving(SCRIPT, grpc=False, database="memory", api_keys=f"ann={ann},bob={bob}") as served:
+        served.gate.open()
+
+        async def by(key: str, *words: str, stdin: str = "") -> None:
+            done = await typed(*words, "--url", served.url, "--token", key, stdin=stdin)
+            assert done.code == 0, done.err
+
+        await by(ann, "send", "--context", unique, "make doc doc.md text/plain\none two")
+        await by(ann, "share", unique, "--with", "bob", "--level", "edit")
+        await by(bob, "put", "doc", "-", "--context", unique, stdin="one two three\n")
+        await by(bob, "suggest", "doc", "two", "2", "--context", unique)
+        await by(ann, "accept", "doc", "1", "--context", unique)
+        await by(ann, "send", "--context", unique, "make doc renamed.md text/plain\none 2 three, four\n")
+        await by(ann, "export", "--git", str(folder), "--context", unique)
+    trailers = "%(trailers:key=Requested-by,key=Suggested-by,separator=%x2C)"
+    agent = "a2a-canvas|make doc"
+    assert git(folder, "log", "--reverse", f"--format=%an|%s|{trailers}").splitlines() == [
+        f"{agent} doc.md text/plain one two|Requested-by: ann",
+        "bob|Save doc.md|",
+        "ann|Accept #1|Suggested-by: bob",
+        f"{agent} renamed.md text/plain one 2 three, four|Requested-by: ann",
+    ]
+    changed = git(folder, "log", "-1", "--no-renames", "--name-status", "--format=")
+    assert changed.splitlines() == ["D\tdoc.md", "A\trenamed.md"]
+    git(folder, "fsck", "--strict")
+
+
+@pytest.mark.slow
+async def test_three_hundred_versions_are_three_hundred_changes(doc: Doc, folder: Path) -> None:
+    lines = ["one\n"]
+    for number in range(299):
+        lines.append(f"line {number}\n")
+        await doc.run(doc.operation("put", f"Say {number}", text="".join(lines)))
+    assert (await exported(doc, folder)).out == f"{folder} has 300 new commits.\n"
+    assert subjects(folder)[1:] == [f"Say {number}" for number in range(299)]
+    added = [
+        line for line in git(folder, "log", "--reverse", "-p", "--format=").splitlines() if line.startswith("+line")
+    ]
+    assert added == [f"+line {number}" for number in range(299)]
+    assert (await exported(doc, folder)).out == f"{folder} has 0 new commits.\n"
 
 
 async def test_a_name_from_the_server_stays_in_the_folder(served: Served, folder: Path) -> None:

@@ -111,6 +111,10 @@ def test_an_artifact_of_any_id_is_known_again(artifact: str) -> None:
 def test_a_version_says_who_asked_the_agent_for_it() -> None:
     said = commit_message("c", new("a", 1), "a.md", "a.md", {"author": "agent", "by": "bob", "request": "Write it"})
     assert said == "Write it\n\nA2A-Version: c/a/versions/1\nA2A-File: a.md\nRequested-by: bob\n"
+    accepted = commit_message(
+        "c", new("a", 2), "a.md", "a.md", {"author": "user", "by": "ann", "suggestedBy": ["bob", "agent"]}
+    )
+    assert accepted.endswith("A2A-File: a.md\nSuggested-by: bob\nSuggested-by: agent\n")
     assert commit_message("c", move("a", 1), "a.md", "a.md", {"request": "x"}).startswith("Back to version 1 of a.md\n")
     assert commit_message("c", new("a", 1), "a.md", "a.md", {}).startswith("Version 1 of a.md\n")
 
