@@ -60,7 +60,10 @@ function isOutside({ clientX, clientY }, element) {
   return clientX < left || clientX > right || clientY < top || clientY > bottom;
 }
 
-/** @typedef {{text: string, sign?: string, danger?: boolean, run: () => void}} MenuItem */
+/** A menu has at least so much room below its opener, in pixels, or stands elsewhere. */
+const ROOM = 240;
+
+/** `look` is one more class; `current`: it has the focus at first. @typedef {{text: string, sign?: string, danger?: boolean, look?: string, current?: boolean, run: () => void}} MenuItem */
 
 /**
  * Opens a menu at a button.
@@ -71,8 +74,8 @@ export function openMenu(opener, items) {
   const menu = h(
     "div",
     { class: "menu floating", role: "menu", popover: "auto" },
-    items.map(({ text, sign, danger, run }) =>
-      button(text, () => (menu.hidePopover(), run()), { sign, class: danger ? "menu-item menu-danger" : "menu-item", role: "menuitem" }),
+    items.map(({ text, sign, danger, look = danger ? "menu-danger" : "", current, run }) =>
+      button(text, () => (menu.hidePopover(), run()), { sign, class: `menu-item ${look}`, role: "menuitem", "aria-current": current ? "true" : null }),
     ),
   );
   menu.addEventListener("keydown", moveFocus);
@@ -87,7 +90,7 @@ export function openMenu(opener, items) {
   menu.showPopover();
   opener.setAttribute("aria-expanded", "true");
   placeAt(menu, opener.getBoundingClientRect());
-  menu.querySelector("button").focus();
+  (menu.querySelector("[aria-current]") ?? menu.querySelector("button")).focus();
 }
 
 /** @param {KeyboardEvent} event */
@@ -108,11 +111,14 @@ function moveFocus(event) {
   }
 }
 
-/** Below the opener and under its right edge, or above it if there is no room. @param {HTMLElement} menu @param {DOMRect} rect */
+/** Below the opener and under its right edge, or above it if there is no room; what fits nowhere scrolls below it. @param {HTMLElement} menu @param {DOMRect} rect */
 function placeAt(menu, rect) {
   const { width, height } = menu.getBoundingClientRect();
   const below = rect.bottom + 4;
-  const top = below + height > innerHeight - 8 ? Math.max(8, rect.top - height - 4) : below;
+  const room = innerHeight - 8 - below;
+  const above = rect.top - height - 4;
+  const top = height > room && (above > 8 || room < ROOM) ? Math.max(8, above) : below;
+  top === below && (menu.style.maxHeight = `${room}px`);
   menu.style.top = `${top}px`;
   menu.style.left = `${Math.min(Math.max(8, rect.right - width), innerWidth - width - 8)}px`;
 }

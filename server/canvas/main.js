@@ -108,6 +108,8 @@ const actions = {
   reject: async () => (await pane).review("reject"),
   help: singly(async () => (await keysPart.get()).showKeys()),
   developer: singly(async () => (await developerPart.get()).toggleDeveloper(app)),
+  headings: async () => (await pane).headings(),
+  goTo: async (artifactId, range) => (await pane).goTo(artifactId, range),
   find: singly(async () => (await palettePart.get()).openPalette(app, actions)),
 };
 element("shell").addEventListener("show-developer", actions.developer);

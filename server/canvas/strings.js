@@ -118,7 +118,7 @@ export const TEXT = Object.freeze({
   table: "Table", showNext: "Show {next} of {rest} more",
   // document/pane.js
   documentCut: "Only the first 20 MB of this document are shown, and it cannot be edited here. Download it to see all of it.",
-  print: "Print or save as PDF",
+  print: "Print or save as PDF", outline: "Outline", noHeadings: "No headings",
   view: "View", jumpEnd: "Jump to end", noDocumentYet: "Documents of this conversation appear here.",
   versionNumber: "Version {version}", documentVersion: "{name}, version {version}",
   oldVersionShown: "This is version {version}. It is read-only; “Restore” in “Versions” makes it the current one.",

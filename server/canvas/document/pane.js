@@ -6,6 +6,7 @@ import { button, createTabs, iconButton } from "../controls.js";
 import { fill, h, setText } from "../dom.js";
 import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
+import { ask } from "../layout.js";
 import { partOf } from "../loading.js";
 import { createPassageBar } from "../passage/bar.js";
 import { createOutcome } from "../passage/outcome.js";
@@ -21,6 +22,7 @@ import { plainName } from "../words.js";
 import { createFiles } from "./files/files.js";
 import { createAutoScroll } from "./auto_scroll.js";
 import { kindOf } from "./files/kinds.js";
+import { createOutline } from "./outline_menu.js";
 import { toArtifact, toShown } from "./written_places.js";
 import { createTyping } from "./saving/typing.js";
 import { createView } from "./views.js";
@@ -31,7 +33,7 @@ const ARRIVAL_MS = 10_000;
 /** @typedef {import("./files/kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
-const formattedPart = partOf(() => import("./markdown/markdown.js"));
+const markdownPart = partOf(() => import("./markdown/markdown.js"));
 
 /**
  * The view that is shown. It is of one artifact, in one mode, as long as it is there (keyed.js).
@@ -45,8 +47,9 @@ const formattedPart = partOf(() => import("./markdown/markdown.js"));
 
 /**
  * @param {App} app
- * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>}}
- *     `step` undoes and redoes in the artifact shown, `save` saves what was typed, `review` goes through the suggestions
+ * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>, headings: () => Promise<import("./outline_menu.js").Heading[]>, goTo: (artifactId: string, range: import("./views.js").SourceRange) => void}}
+ *     `step` undoes and redoes in the artifact shown, `save` saves what was typed, `review` goes through the suggestions,
+ *     `headings` are those of the artifact shown, `goTo` opens an artifact at a place of its text
  */
 export function createDocumentPane(app) {
   const { store } = app;
@@ -67,8 +70,9 @@ export function createDocumentPane(app) {
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": TEXT.view });
   const people = createPeople(app);
   const copyButton = iconButton("copy", TEXT.copy, copy, { class: "document-copy" });
+  const outline = createOutline({ headings, view: () => keyed.current()?.view ?? null });
   const printButton = iconButton("print", TEXT.print, printDocument, { class: "document-copy" });
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), people.element, modes, versions.controls, copyButton, printButton);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), people.element, modes, versions.controls, outline.button, copyButton, printButton);
   // An editor has only the lines that are seen.
   const paper = h("pre", { class: "document-paper", "aria-hidden": "true" });
   addEventListener("beforeprint", () => setText(paper, (panel.querySelector(".document-editor") && shownContent(store.state)?.text) || ""));
@@ -95,7 +99,11 @@ export function createDocumentPane(app) {
   panel.addEventListener("focusout", () => typing.flush());
   const row = h("div", { class: "document-row" }, panel, review.element);
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, paper, row, toEnd, empty, status, bar, outcome);
-  head.append(review.button, createFiles(app, element, [{ text: TEXT.copy, sign: "copy", run: copy }, { text: TEXT.print, sign: "print", run: printDocument }]));
+  head.append(review.button, createFiles(app, element, (more) => [
+    ...(outline.button.hidden ? [] : [{ text: TEXT.outline, sign: "list", run: () => outline.open(more) }]),
+    { text: TEXT.copy, sign: "copy", run: copy },
+    { text: TEXT.print, sign: "print", run: printDocument },
+  ]));
   element.addEventListener("keydown", selectAll);
 
   /** @type {Record<string, Mode>} */
@@ -106,13 +114,15 @@ export function createDocumentPane(app) {
   let written = [];
   /** The text of the artifact as it is shown, without what is written over it. */
   let shownOf = "";
+  /** What is to be seen once it is shown. @type {{artifactId: string, range: import("./views.js").SourceRange, text: string}|null} */
+  let goal = null;
   let said = "";
 
   const documents = { all: () => store.state.artifacts, open: (/** @type {string} */ id) => app.openArtifact(id) };
 
   store.subscribe(render);
   render(store.state);
-  return { element, step: versions.step, save: typing.flush, review: review.step };
+  return { element, step: versions.step, save: typing.flush, review: review.step, headings, goTo };
 
   function redraw() {
     render(store.state);
@@ -171,6 +181,7 @@ export function createDocumentPane(app) {
       setText(about, busy ? (artifact.open ? TEXT.writing : TEXT.rewritingPassage) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
       setText(notice, artifact.cut ? TEXT.documentCut : state.version === null && broken ? broken : say(TEXT.oldVersionShown, { version: artifact.version }));
       copyButton.hidden = artifact.text === null || artifact.cut;
+      outline.button.hidden = kindOf(artifact).name !== "markdown";
       // The conversation says what is being written.
       busy || announce(say(TEXT.documentVersion, { name: plainName(artifact.name), version: artifact.version }));
     }
@@ -230,6 +241,7 @@ export function createDocumentPane(app) {
   function onPlaced({ view, follower, typed }) {
     follower.set(shownContent(store.state)?.open || follower.isAtEnd());
     render(store.state);
+    reachGoal();
     if (typed && modes.contains(document.activeElement)) {
       // Who has just chosen “Edit” wants to type.
       /** @type {HTMLElement|null} */ (view.element.querySelector(".cm-content"))?.focus({ preventScroll: true });
@@ -240,6 +252,61 @@ export function createDocumentPane(app) {
   function tellLoading(remedy) {
     const retry = remedy && button(remedy.label, remedy.run);
     fill(waiting, remedy ? [TEXT.viewNotLoaded, retry] : TEXT.loading);
+  }
+
+  /** The headings of the document that is shown, and how to go there. @returns {Promise<import("./outline_menu.js").Heading[]>} */
+  async function headings() {
+    const artifact = shownContent(store.state);
+    if (!artifact || kindOf(artifact).name !== "markdown") {
+      return [];
+    }
+    const { outlineOf } = await markdownPart.get();
+    const { text } = textShown(store.state, artifact);
+    return outlineOf(text).map((each) => ({ ...each, run: () => reachHeading(each, artifact, text) }));
+  }
+
+  /** @param {import("./views.js").SourceRange} range @param {ArtifactView} of @param {string} text  in which it was found */
+  function reachHeading(range, { artifactId }, text) {
+    const artifact = shownContent(store.state);
+    const place = artifact?.artifactId === artifactId ? mapRange(range, changesOf(text, textShown(store.state, artifact).text)) : null;
+    place && reach(place, "begin");
+  }
+
+  /** Opens an artifact at a place of its text. @param {string} artifactId @param {import("./views.js").SourceRange} range */
+  function goTo(artifactId, range) {
+    const { text } = store.state.artifacts[artifactId] ?? {};
+    goal = { artifactId, range, text: text ?? "" };
+    app.openArtifact(artifactId);
+    ask(element, "show-document");
+    // The store tells of it in the next frame.
+    render(store.state);
+    reachGoal();
+  }
+
+  /** As soon as the document is there. A view that has no places is left for the source. */
+  function reachGoal() {
+    const artifact = shownArtifact(store.state);
+    if (!goal || !artifact || !keyed.current()) {
+      return;
+    }
+    const kind = kindOf(artifact);
+    const isSource = kind.modes.some(({ mode }) => mode === "source");
+    if (goal.artifactId === artifact.artifactId && isSource && !["read", "source"].includes(modeOf(artifact, kind))) {
+      chosenModes[artifact.artifactId] = "source";
+      return render(store.state);
+    }
+    const { artifactId, range, text } = goal;
+    goal = null;
+    const place = artifactId === artifact.artifactId && store.state.version === null ? mapRange(range, changesOf(text, artifact.text ?? "")) : null;
+    const there = place && toView(place);
+    there && reach(there, "found");
+  }
+
+  /** @param {import("./views.js").SourceRange} range @param {"begin"|"found"} how */
+  function reach(range, how) {
+    const body = keyed.current();
+    body?.follower.set(false);
+    body?.view.reveal(range, how);
   }
 
   /** Everything of the document, and nothing of the page around it. @param {KeyboardEvent} event */
@@ -421,7 +488,7 @@ export function createDocumentPane(app) {
     const artifact = shownContent(store.state);
     if (artifact) {
       const { text } = textShown(store.state, artifact);
-      const html = kindOf(artifact).name === "markdown" ? (await formattedPart.get()).formatMarkdown(text) : "";
+      const html = kindOf(artifact).name === "markdown" ? (await markdownPart.get()).formatMarkdown(text) : "";
       copyAndTell(app, text, say(TEXT.documentCopied, { name: plainName(artifact.name) }), TEXT.downloadInstead, html);
     }
   }

@@ -37,7 +37,8 @@ import { createSettling } from "./editor/settling.js";
  * @property {(text: string, artifact: ArtifactView) => void} update
  * @property {(marks: {selection: SourceRange|null, others?: SourceRange[], writing: (SourceRange & {text?: string|null})[], notes?: Note[]}) => void} mark
  * @property {(range: SourceRange) => number|null} heightOf  where the beginning of a passage is on the screen, seen or not
- * @property {(range: SourceRange) => void} reveal  scrolls to a passage that is not seen
+ * @property {(range: SourceRange, how?: "begin"|"found") => void} reveal  scrolls to a passage that is not seen; takes the focus
+ *     if the user goes there: to where a section begins, or to what a search has found, which is marked until the next press
  * @property {(marks: import("../presence/roster.js").PersonMark[]) => void} [showPeople]  shows where others are
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {() => void} deselect
@@ -70,6 +71,12 @@ import { createSettling } from "./editor/settling.js";
 
 /** While it grows, a preview is drawn at most so often: each time it is another page. In milliseconds. */
 const GROWING_MS = 500;
+
+/** How far below the top of the view a section is to which the user goes. In pixels. */
+const MARGIN = 24;
+
+/** So many frames later, what is seen after a jump is laid out. */
+const LAYOUTS = 4;
 
 const markdownPart = partOf(() => Promise.all([import("./markdown/markdown.js"), import("./markdown/selection.js")]));
 const editorPart = partOf(() => import("./editor/editor.js"));
@@ -105,6 +112,9 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
   const [{ createMarkdownView }, { passageOf, visibleRanges }] = await markdownPart.get(tell);
   const selectionMark = createHighlighter("document-passage");
   const writingMark = createHighlighter("document-writing");
+  const foundMark = createHighlighter("document-found");
+  /** @type {SourceRange|null} */
+  let found = null;
   /** @type {{selection: SourceRange|null, others?: SourceRange[], writing: SourceRange[], notes?: Note[]}} */
   let marks = { selection: null, writing: [] };
   const links = createLinks(documents, () => (markdown.renderAll(), markdown.element));
@@ -132,6 +142,9 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
   markdown.element.addEventListener("keydown", (event) => /^[ Enter]+$/.test(event.key) && openMenuOf(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === "Enter" && links.follow(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
+  for (const press of ["pointerdown", "keydown"]) {
+    scroller.addEventListener(press, () => found && showFound(null));
+  }
   const people = createOverlay(scroller, (start, end) => visibleRanges(markdown, start, end));
   const resizes = new ResizeObserver(people.draw);
   resizes.observe(markdown.element);
@@ -163,7 +176,14 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     notes.draw(marks.notes ?? []);
     selectionMark((selection ? [selection, ...others] : []).flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
     writingMark(writing.flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
+    foundMark(found ? visibleRanges(markdown, found.start, found.end) : []);
     people.draw();
+  }
+
+  /** @param {SourceRange|null} range */
+  function showFound(range) {
+    found = range;
+    foundMark(range ? visibleRanges(markdown, range.start, range.end) : []);
   }
 
   /** A block that is not rendered yet has at least its own place. @param {SourceRange} range */
@@ -173,11 +193,24 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     return rect?.top ?? null;
   }
 
+  /**
+   * Scrolls until a place is so far below the top. Far away heights are estimates, until the browser has laid out what is seen then.
+   * @param {SourceRange} range @param {number} below @param {number} again  so many times
+   */
+  function scrollTo(range, below, again) {
+    const height = heightIn(range);
+    if (height !== null) {
+      scroller.scrollTop += height - scroller.getBoundingClientRect().top - below;
+      again > 0 && requestAnimationFrame(() => scrollTo(range, below, again - 1));
+    }
+  }
+
   return {
     element: scroller,
     scroller,
     update(next, one) {
       const seen = shownOf(next, one);
+      seen === markdown.text() || (found = null);
       seen === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(seen));
       const names = namesOf(documents.all());
       if (names !== shownWith) {
@@ -193,11 +226,16 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     showPeople: people.show,
     rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
     heightOf: (range) => heightIn(range),
-    reveal(range) {
+    reveal(range, how) {
       const seen = within(boundsOf(visibleRanges(markdown, range.start, range.end).map((each) => each.getBoundingClientRect())), scroller);
-      const height = seen ? null : heightIn(range);
-      if (height !== null) {
-        scroller.scrollTop += height - scroller.getBoundingClientRect().top - scroller.clientHeight / 3;
+      if (how) {
+        // What is rendered later would move it.
+        markdown.renderAll();
+        scroller.focus({ preventScroll: true });
+        showFound(how === "found" ? range : null);
+      }
+      if (how === "begin" || !seen) {
+        scrollTo(range, how === "begin" ? MARGIN : scroller.clientHeight / 3, how ? LAYOUTS : 0);
       }
     },
     deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
@@ -215,6 +253,7 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     destroy() {
       removeEventListener("beforeprint", markdown.renderAll);
       marks = { selection: null, writing: [] };
+      found = null;
       remark();
       stop();
       resizes.disconnect();
@@ -245,7 +284,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput, o
     },
     rectOf,
     heightOf: ({ start }) => editor.heightOf(start),
-    reveal: (range) => void (rectOf(range) ?? editor.scrollTo(range)),
+    reveal: (range, how) => (how ? editor.goTo(range) : void (rectOf(range) ?? editor.scrollTo(range))),
   };
 }
 

@@ -4,14 +4,14 @@
  *
  * Rule 1: every word of the query has to be in an entry, wherever and in either case. What begins with the query comes first, then
  * what has a word that does; otherwise entries stay in the order in which they are given.
- * Rule 2: without a query there are actions, documents and the newest conversations, and no lines.
+ * Rule 2: without a query there are actions, documents, headings and the newest conversations, and no lines.
  */
 
 import { shorten } from "../words.js";
 
 /**
  * @typedef {object} Entry
- * @property {"action"|"document"|"version"|"conversation"|"line"} kind
+ * @property {"action"|"document"|"heading"|"version"|"conversation"|"line"} kind
  * @property {string} text  what is searched and shown
  * @property {string} [detail]  shown beside it
  * @property {() => void} run
@@ -41,7 +41,7 @@ const sortedBy = (items, key) => items.map((item) => ({ item, at: key(item) })).
  * The lines of a text that contain a query.
  * @param {string} query
  * @param {string} text
- * @returns {{line: number, text: string}[]}
+ * @returns {{line: number, text: string, start: number, end: number}[]}  `start` and `end` are the place of the query
  */
 export function findLines(query, text) {
   const wanted = query.trim().toLowerCase();
@@ -49,13 +49,15 @@ export function findLines(query, text) {
     return [];
   }
   const found = [];
-  for (let at = text.toLowerCase().indexOf(wanted), line = 1, from = 0; at >= 0 && found.length < MOST_LINES; ) {
+  // The only letter that is longer in lower case.
+  const lower = text.replaceAll("İ", "i").toLowerCase();
+  for (let at = lower.indexOf(wanted), line = 1, from = 0; at >= 0 && found.length < MOST_LINES; ) {
     line += text.slice(from, at).split("\n").length - 1;
     const end = text.indexOf("\n", at);
     const begin = text.lastIndexOf("\n", at - 1) + 1;
-    found.push({ line, text: shorten(text.slice(begin, end < 0 ? undefined : end).trim(), LINE_CHARACTERS) });
+    found.push({ line, text: shorten(text.slice(begin, end < 0 ? undefined : end).trim(), LINE_CHARACTERS), start: at, end: at + wanted.length });
     from = at;
-    at = end < 0 ? -1 : text.toLowerCase().indexOf(wanted, end);
+    at = end < 0 ? -1 : lower.indexOf(wanted, end);
   }
   return found;
 }

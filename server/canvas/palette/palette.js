@@ -9,10 +9,11 @@ import { plainName } from "../words.js";
 import { findEntries, findLines, versionIn } from "./find.js";
 
 /** @typedef {import("./find.js").Entry} Entry */
-/** @typedef {{focus: () => void, undo: () => void, redo: () => void, save: () => void, developer: () => void, help: () => void}} Actions */
+/** @typedef {import("../document/outline_menu.js").Heading} Heading */
+/** @typedef {{focus: () => void, undo: () => void, redo: () => void, save: () => void, developer: () => void, help: () => void, headings: () => Promise<Heading[]>, goTo: (artifactId: string, range: {start: number, end: number}) => void}} Actions */
 
 const SEARCH_AFTER_MS = 150;
-const GROUPS = { action: TEXT.actions, document: TEXT.documents, version: TEXT.versions, conversation: TEXT.conversations, line: TEXT.inText };
+const GROUPS = { action: TEXT.actions, document: TEXT.documents, heading: TEXT.outline, version: TEXT.versions, conversation: TEXT.conversations, line: TEXT.inText };
 
 /**
  * @param {import("../app.js").App} app
@@ -28,6 +29,8 @@ export async function openPalette(app, actions) {
   /** @type {Entry[]} */
   let shown = [];
   let chosen = 0;
+  /** @type {Entry[]} */
+  let headings = [];
   const list = h("ul", { class: "palette-list", id: "palette-list", role: "listbox", "aria-label": TEXT.found });
   const field = h("input", {
     class: "field palette-field", type: "search", role: "combobox", "aria-controls": list.id, "aria-expanded": "true",
@@ -51,9 +54,9 @@ export async function openPalette(app, actions) {
 
   function show() {
     const query = field.value;
-    const lines = Object.values(store.state.artifacts).flatMap((artifact) => linesOf(app, artifact, query));
+    const lines = Object.values(store.state.artifacts).flatMap((artifact) => linesOf(actions, artifact, query));
     const asked = versionEntries(app, query);
-    shown = [...asked, ...findEntries(query, [...actionEntries(app, actions), ...documentEntries(app), ...conversationEntries(app, contexts)]), ...lines];
+    shown = [...asked, ...findEntries(query, [...actionEntries(app, actions), ...documentEntries(app), ...headings, ...conversationEntries(app, contexts)]), ...lines];
     chosen = 0;
     draw();
   }
@@ -105,6 +108,10 @@ export async function openPalette(app, actions) {
   dialog.addEventListener("click", (/** @type {MouseEvent} */ event) => event.target === dialog && dialog.close(""));
   show();
   field.focus();
+  actions.headings().then((found) => {
+    headings = found.map(({ text, run }) => ({ kind: "heading", text, run }));
+    chosen === 0 && field.isConnected && show();
+  });
   await closed;
   clearTimeout(later);
 }
@@ -156,12 +163,12 @@ function versionEntries({ store, openArtifact }, query) {
   return [{ kind: "version", text, run: () => openArtifact(artifact.artifactId, number === artifact.version ? null : number) }];
 }
 
-/** @param {import("../app.js").App} app @param {ArtifactView} artifact @param {string} query @returns {Entry[]} */
-function linesOf({ openArtifact }, { artifactId, name, text }, query) {
+/** @param {Actions} actions @param {ArtifactView} artifact @param {string} query @returns {Entry[]} */
+function linesOf({ goTo }, { artifactId, name, text }, query) {
   return findLines(query, text ?? "").map((each) => ({
     kind: "line",
     text: each.text,
     detail: say(TEXT.lineOf, { name: plainName(name || artifactId), line: String(each.line) }),
-    run: () => openArtifact(artifactId),
+    run: () => goTo(artifactId, each),
   }));
 }

@@ -57,6 +57,9 @@ const UNDO_KEYS = [
   { linux: "Ctrl-Shift-z", win: "Ctrl-Shift-z", run: redo },
 ];
 
+/** How far below the top of the view a place is to which the user goes. In pixels. */
+const MARGIN = 24;
+
 /** A change that comes from elsewhere. */
 const remote = Annotation.define();
 
@@ -174,6 +177,12 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     heightOf: (place) => view.documentTop + view.lineBlockAt(Math.min(place, view.state.doc.length)).top,
     /** @param {SourceRange} range */
     scrollTo: ({ start }) => view.dispatch({ effects: EditorView.scrollIntoView(Math.min(start, view.state.doc.length), { y: "center" }) }),
+    /** Puts the cursor there. @param {SourceRange} range */
+    goTo({ start }) {
+      const at = Math.min(start, view.state.doc.length);
+      view.focus();
+      view.dispatch({ selection: EditorSelection.cursor(at), effects: EditorView.scrollIntoView(at, { y: "start", yMargin: MARGIN }), userEvent: "select" });
+    },
     /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
     scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
     destroy() {

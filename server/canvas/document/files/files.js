@@ -15,7 +15,7 @@ import { TEXT } from "../../strings.js";
 /**
  * @param {App} app
  * @param {HTMLElement} pane  where files can be dropped
- * @param {import("../../dialogs.js").MenuItem[]} unseen  what has no button of its own on a narrow screen
+ * @param {(more: HTMLElement) => import("../../dialogs.js").MenuItem[]} unseen  what has no button of its own on a narrow screen
  * @returns {HTMLElement}  the button of the menu
  */
 export function createFiles(app, pane, unseen) {
@@ -31,7 +31,7 @@ export function createFiles(app, pane, unseen) {
     const { artifacts, server } = store.state;
     const several = Object.keys(artifacts).length > 1;
     openMenu(more, [
-      ...(matchMedia("(max-width: 480px)").matches ? unseen : []),
+      ...(matchMedia("(max-width: 480px)").matches ? unseen(more) : []),
       { text: TEXT.download, sign: "download", run: save },
       ...formats().map((format) => ({ text: DOWNLOAD_AS[format], sign: "download", run: () => saveAs(format) })),
       ...(server?.canvas && several ? [{ text: TEXT.downloadAll, sign: "download", run: () => fetchAndSave(store.state.contextId ?? "") }] : []),

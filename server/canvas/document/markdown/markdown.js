@@ -15,6 +15,7 @@ import { sanitize } from "./sanitize.js";
 import { visibleText } from "./visible_text.js";
 
 export { formatMarkdown } from "./formatted.js";
+export { outlineOf } from "./outline.js";
 
 /** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */
 

@@ -21,13 +21,14 @@ test("without a query everything is there, up to a number", () => {
   assert.equal(found("", ...Array.from({ length: 100 }, (_, at) => `n${at}`)).length, MOST);
 });
 
-test("lines that contain the query have their numbers, each once", () => {
+test("lines that contain the query have their numbers and the place where it is first, each once", () => {
   const text = "One tide\nno\n  two tide, tide\nTIDE";
   assert.deepEqual(findLines("tide", text), [
-    { line: 1, text: "One tide" },
-    { line: 3, text: "two tide, tide" },
-    { line: 4, text: "TIDE" },
+    { line: 1, text: "One tide", start: 4, end: 8 },
+    { line: 3, text: "two tide, tide", start: 18, end: 22 },
+    { line: 4, text: "TIDE", start: 29, end: 33 },
   ]);
+  assert.equal(findLines("tide", "İİ tide")[0].start, 3);
   assert.deepEqual(findLines("t", text), []);
 });
 
