@@ -6,8 +6,9 @@
  * 1. Of what the agent says in one turn only the newest text is shown, and at the end only the reply.
  * 2. There is one status line per running task, and it is the newest.
  * 3. What a person typed into a document is one line per document, however often it was saved.
- * 4. Comments and suggestions stand beside the document: no task that is about them is shown, unless it waits for an answer.
- * 5. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
+ * 4. Of edits and steps through the versions in a row the newest is shown, and those before it are one line, to be opened.
+ * 5. Comments and suggestions stand beside the document: no task that is about them is shown, unless it waits for an answer.
+ * 6. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
  */
 import { isAboutAnnotations } from "../state/annotations.js";
 import { mergeRecords, recordOf } from "../state/records.js";
@@ -22,7 +23,8 @@ import { approvalsOf, approves, isButtons } from "./approvals.js";
  * @typedef {{key: string, kind: "user", message: Message, place: string, sending: boolean}
  *   | {key: string, kind: "not-sent", messageId: string, text: string}
  *   | {key: string, kind: "agent", text: string, state: "final"|"interim"|"writing"}
- *   | {key: string, kind: "operation", op: string, what: string, detail: string, outcome: string}
+ *   | {key: string, kind: "operation", op: string, what: string, detail: string, outcome: string, adds: boolean}
+ *   | {key: string, kind: "edits", text: string, edits: Extract<Entry, {kind: "operation"}>[]}
  *   | {key: string, kind: "status", text: string, queued: boolean}
  *   | {key: string, kind: "failed"|"refused"|"stopped", text: string, taskId: string, newest: boolean}
  *   | {key: string, kind: "question", text: string, taskId: string, permission: boolean, choices: string[]}
@@ -30,10 +32,13 @@ import { approvalsOf, approves, isButtons } from "./approvals.js";
  *   | {key: string, kind: "changed", changed: Changed[]}} Entry
  */
 
+/** So many edits before the newest are one line. */
+const FOLDED = 2;
+
 /** @param {State} state @returns {Entry[]} */
 export function entriesOf(state) {
   const shown = Object.values(state.tasks).filter(isConversation).flatMap((task) => (task.operation?.op && !isAboutAnnotations(task.operation.op) ? operation(state, task) : turn(state, task)));
-  return [...withoutRepeatedPuts(shown), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
+  return [...withEditsFolded(withoutRepeatedPuts(shown)), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
 }
 
 /**
@@ -175,7 +180,7 @@ function operation(state, task) {
   }
   const words = operationWords(operation, nameOf(state, operation.artifactId) || operation.name || "", textOf(asked));
   const outcome = ended || operation.op === "put" ? "" : text;
-  const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome };
+  const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome, adds: Boolean(operation.op === "put" && operation.name) };
   return operation.op === "put" ? [line] : [line, ...(ended ?? statusOf(state, task))];
 }
 
@@ -200,6 +205,25 @@ function withoutRepeatedPuts(entries) {
   return kept;
 }
 
+/** A document that is added is no edit. @param {Entry[]} entries @returns {Entry[]} */
+function withEditsFolded(entries) {
+  const isEdit = (/** @type {Entry|undefined} */ entry) => entry?.kind === "operation" && !entry.adds;
+  /** @type {Entry[]} */
+  const kept = [];
+  /** @type {any[]} */
+  let edits = [];
+  entries.forEach((entry, at) => {
+    if (isEdit(entry) && isEdit(entries[at + 1])) {
+      edits.push(entry);
+      return;
+    }
+    const folded = edits.length < FOLDED ? edits : [{ key: `${edits[0].key}/edits`, kind: "edits", text: formatCount(edits.length, "edit"), edits }];
+    kept.push(...folded, entry);
+    edits = [];
+  });
+  return kept;
+}
+
 /** @param {Entry} entry @returns {entry is Extract<Entry, {kind: "operation"}>} */
 const isPut = (entry) => entry.kind === "operation" && entry.op === "put";
 
@@ -213,7 +237,7 @@ function onItsWay(state) {
     if (asked?.op) {
       // Whoever started the operation shows why it was refused.
       const words = operationWords(asked, nameOf(state, asked.artifactId), textOf(message));
-      return asked.op === "edit" && !error ? [{ key: message.messageId, kind: /** @type {const} */ ("operation"), op: asked.op, ...words, outcome: "" }] : [];
+      return asked.op === "edit" && !error ? [{ key: message.messageId, kind: /** @type {const} */ ("operation"), op: asked.op, ...words, outcome: "", adds: false }] : [];
     }
     /** @type {Entry[]} */
     const failure = error ? [{ key: `${message.messageId}/error`, kind: "not-sent", messageId: message.messageId, text: error }] : [];

@@ -4,7 +4,7 @@
  * It follows its end unless the user has scrolled away.
  */
 import { button } from "../controls.js";
-import { h } from "../dom.js";
+import { fill, h, setText } from "../dom.js";
 import { completePart } from "../document/markdown/partial.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
@@ -86,6 +86,11 @@ export function createThread(app) {
       kept.reply?.show(entry.state === "writing" ? completePart(entry.text) : entry.text);
       return { ...kept, entry };
     }
+    if (entry.kind === "edits" && before) {
+      setText(/** @type {HTMLElement} */ (before.element.firstChild), entry.text);
+      fill(/** @type {HTMLElement} */ (before.element.lastChild), entry.edits.map(operation));
+      return { ...before, entry };
+    }
     if (entry.kind === "status" && before?.entry.kind === "status") {
       /** @type {HTMLElement} */ (before.element.querySelector(".status-text")).textContent = entry.text;
       return { ...before, entry };
@@ -97,7 +102,7 @@ export function createThread(app) {
 
   /** A screen reader is told what goes on, and the reply when it is whole. @param {Entry[]} entries */
   function announce(entries) {
-    const last = entries.findLast((entry) => "text" in entry && !(entry.kind === "agent" && entry.state !== "final"));
+    const last = entries.findLast((entry) => "text" in entry && entry.kind !== "edits" && !(entry.kind === "agent" && entry.state !== "final"));
     const text = last && "text" in last ? last.text : "";
     if (text !== announced) {
       announced = text;
@@ -188,6 +193,8 @@ function elementOf(entry, app) {
       return userMessage(entry);
     case "operation":
       return operation(entry);
+    case "edits":
+      return h("details", { class: "edits" }, h("summary", {}, entry.text), h("div", {}, entry.edits.map(operation)));
     case "status":
       return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("bdi", { class: "status-text" }, entry.text));
     case "failed":

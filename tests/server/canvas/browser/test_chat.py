@@ -12,7 +12,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import READ_LATE, delay
+from tests.server.canvas.browser.page_actions import READ_LATE, bring, delay
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -410,3 +410,23 @@ async def test_what_says_that_the_connection_is_lost_covers_nothing(
     banner = page.locator(".connection")
     await expect(banner).to_be_visible()
     assert await banner.evaluate(COVERED) == []
+
+
+async def test_edits_in_a_row_are_one_line_that_opens(window: OpenPage) -> None:
+    page = window.page
+    await bring(page, "note.md", "one\n")
+    await bring(page, "note.md", "two\n")
+    shown, messages = page.locator(".document-panel"), page.get_by_role("log", name="Messages")
+    for step, text in (("Undo", "one"), ("Redo", "two"), ("Undo", "one")):
+        await page.get_by_role("button", name=step, exact=True).click()
+        await expect(shown).to_have_text(text)
+    folded = messages.get_by_text("2 edits", exact=True)
+    await expect(folded).to_be_visible()
+    await expect(messages.get_by_text("Undo in note.md")).to_have_count(2)
+    await expect(messages.get_by_text("Redo in note.md")).to_be_hidden()
+
+    await folded.press("Enter")
+    await expect(messages.get_by_text("Redo in note.md")).to_be_visible()
+    await page.get_by_role("button", name="Redo", exact=True).click()
+    await expect(messages.get_by_text("3 edits", exact=True)).to_be_visible()
+    await expect(messages.get_by_text("Undo in note.md").first).to_be_visible()

@@ -84,6 +84,17 @@ test("an operation is a line with its outcome", () => {
   assert.deepEqual([line.what, line.detail, line.outcome, changed], ["Edit of lines 3–4", "make it shorter", "Version 2 is saved.", undefined]);
 });
 
+test("of edits in a row the newest is shown, and those before it are folded", () => {
+  const edit = (taskId, op = "edit", fields = {}) => task({ taskId, operation: { op, artifactId: "a", ...fields }, messages: [says(taskId, "USER", op)] });
+  const edits = (...tasks) => entriesOf(state(...tasks)).map((entry) => [entry.kind, entry.text ?? entry.what]);
+  assert.deepEqual(edits(edit("t1"), edit("t2", "undo")), [["operation", "Edit of a"], ["operation", "Undo in a"]]);
+  assert.deepEqual(edits(edit("t1"), edit("t2", "undo"), edit("t3", "redo"), edit("t4", "put")), [["edits", "3 edits"], ["operation", "Your changes to a"]]);
+  const asked = task({ taskId: "t3", messages: [says("m", "USER", "Write")] });
+  assert.deepEqual(edits(edit("t1"), edit("t2"), asked, edit("t4"), edit("t5"), edit("t6")).map(([kind]) => kind), ["operation", "operation", "user", "edits", "operation"]);
+  const added = (id) => edit(id, "put", { name: "a" });
+  assert.deepEqual(edits(added("t1"), added("t2"), added("t3")).map(([kind]) => kind), ["operation"]);
+});
+
 test("what was typed is one line for each document", () => {
   const put = (taskId, artifactId) => task({ taskId, operation: { op: "put", artifactId }, messages: [says(taskId, "USER", "put")] });
   const lines = entriesOf(state(put("t1", "a"), put("t2", "a"), put("t3", "a"), put("t4", "b")));
