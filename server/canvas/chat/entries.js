@@ -7,8 +7,9 @@
  * 2. There is one status line per running task, and it is the newest.
  * 3. What a person typed into a document is one line per document, however often it was saved.
  * 4. Of edits and steps through the versions in a row the newest is shown, and those before it are one line, to be opened.
- * 5. Comments and suggestions stand beside the document: no task that is about them is shown, unless it waits for an answer.
- * 6. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
+ * 5. A request that failed, changed nothing and is made again at once is shown once.
+ * 6. Comments and suggestions stand beside the document: no task that is about them is shown, unless it waits for an answer.
+ * 7. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
  */
 import { isAboutAnnotations } from "../state/annotations.js";
 import { mergeRecords, recordOf } from "../state/records.js";
@@ -37,8 +38,12 @@ const FOLDED = 2;
 
 /** @param {State} state @returns {Entry[]} */
 export function entriesOf(state) {
-  const shown = Object.values(state.tasks).filter(isConversation).flatMap((task) => (task.operation?.op && !isAboutAnnotations(task.operation.op) ? operation(state, task) : turn(state, task)));
-  return [...withEditsFolded(withoutRepeatedPuts(shown)), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
+  const sent = Object.values(state.outgoing).filter((each) => each.contextId === state.contextId);
+  const tasks = Object.values(state.tasks).filter(isConversation);
+  const requests = [...tasks.map(requestOf), ...sent.map(({ message }) => message)];
+  const isOperation = (/** @type {string|undefined} */ op) => op && !isAboutAnnotations(op);
+  const shown = tasks.flatMap((task, at) => (isMadeAgain(state, task, requests[at + 1]) ? [] : isOperation(task.operation?.op) ? operation(state, task) : turn(state, task)));
+  return [...withEditsFolded(withoutRepeatedPuts(shown)), ...sent.flatMap(onItsWay(state))];
 }
 
 /**
@@ -59,6 +64,16 @@ export function waitingTask(state) {
 /** Whether the user answers requests for approval here. @param {State} state */
 function mayApprove({ shared }) {
   return !shared || shared.level === "approve";
+}
+
+/** @param {TaskView} task */
+const requestOf = ({ messages }) => messages.find(({ role }) => role === "ROLE_USER");
+
+/** @param {State} state @param {TaskView} task @param {Message|undefined} next  the request after it */
+function isMadeAgain(state, task, next) {
+  const asked = requestOf(task);
+  const words = (/** @type {Message} */ message) => JSON.stringify([textOf(message), message.parts.length, message.metadata?.[CANVAS]?.op]);
+  return task.state === "failed" && asked !== undefined && next !== undefined && words(asked) === words(next) && changedBy(state, task).length === 0;
 }
 
 // ------------------------------------------------------------------------------------------------- what was said
@@ -170,7 +185,7 @@ function changedBy(state, task) {
 
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
 function operation(state, task) {
-  const asked = task.messages.find((message) => message.role === "ROLE_USER");
+  const asked = requestOf(task);
   const operation = /** @type {Operation} */ (task.operation);
   const last = task.messages.at(-1);
   const text = last?.role === "ROLE_AGENT" ? textOf(last) : "";

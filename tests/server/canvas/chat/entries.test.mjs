@@ -64,9 +64,19 @@ for (const [ended, kind] of [["failed", "failed"], ["rejected", "refused"]]) {
 test("a task that failed without a word says that", () => assert.equal(kinds(task({ state: "failed" })).at(-1)[0], "failed"));
 
 test("only the newest task can be asked for again", () => {
-  const failed = (taskId) => task({ taskId, state: "failed", messages: [ask, says("m2", "AGENT", "Because.")] });
+  const failed = (taskId) => task({ taskId, state: "failed", messages: [says("m1", "USER", `Write ${taskId}`), says("m2", "AGENT", "Because.")] });
   const ends = entriesOf(state(failed("a"), failed("b"))).filter((entry) => entry.kind === "failed");
   assert.deepEqual(ends.map((entry) => entry.newest), [false, true]);
+});
+
+test("a request that failed and is made again is shown once, unless it has changed something", () => {
+  const failed = (fields) => task({ taskId: "a", state: "failed", messages: [ask, says("m2", "AGENT", "No.")], ...fields });
+  const next = (text) => task({ taskId: "b", messages: [says("m3", "USER", text), says("m4", "AGENT", "Here.")] });
+  assert.deepEqual(kinds(failed(), next("Write a note")), [["user", "Write a note"], ["agent", "Here."]]);
+  assert.equal(kinds(failed(), next("Write a poem")).length, 4);
+  assert.equal(kinds(failed({ artifacts: { note: 1 } }), next("Write a note")).length, 5);
+  const sent = { message: says("m3", "USER", "Write a note"), contextId: "c" };
+  assert.deepEqual(entriesOf({ ...state(failed()), outgoing: { m3: sent } }).map(({ kind }) => kind), ["user"]);
 });
 
 test("a task that was stopped keeps what it said", () => {
