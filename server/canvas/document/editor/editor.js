@@ -57,6 +57,12 @@ const UNDO_KEYS = [
   { linux: "Ctrl-Shift-z", win: "Ctrl-Shift-z", run: redo },
 ];
 
+/** What the search says, by the words of the editor. */
+const PHRASES = {
+  next: "Next", previous: "Previous", all: "All", "match case": "Match case", regexp: "Regular expression", "by word": "Whole words",
+  replace: "Replace", "replace all": "Replace all", close: "Close the search",
+};
+
 /** How far below the top of the view a place is to which the user goes. In pixels. */
 const MARGIN = 24;
 
@@ -99,6 +105,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         indentOnInput(),
         bracketMatching(),
         search({ top: true }),
+        EditorState.phrases.of(PHRASES),
         syntaxHighlighting(classHighlighter),
         keymap.of([...defaultKeymap, ...UNDO_KEYS, ...searchKeymap]),
         marksField,

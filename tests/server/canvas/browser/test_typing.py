@@ -11,6 +11,7 @@ from playwright.async_api import Error, Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import bring
 from tests.server.canvas.browser.test_passages import (
     LONG,
     SHORT,
@@ -380,3 +381,23 @@ async def test_what_is_copied_is_what_is_shown_and_the_link_is_that_of_the_page(
     await expect(page.get_by_text("Link copied.", exact=False)).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == page.url
     await expect(saved(page)).to_be_visible()
+
+
+async def test_the_search_of_the_source_fits_and_speaks_as_the_page_does(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await bring(page, "tides.md", "ebb and flow\n\nebb\n")
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    await page.locator(".cm-content").click()
+    await page.keyboard.press("Control+f")
+    await page.keyboard.type("ebb")
+    await page.get_by_role("button", name="Next", exact=True).click()
+    await expect(page.locator(".cm-searchMatch-selected")).to_have_text("ebb")
+    for name in ("Match case", "Regular expression", "Whole words"):
+        await expect(page.get_by_role("checkbox", name=name)).to_be_visible()
+    parts = page.locator(".cm-search > :is(label, .cm-textfield, .cm-button)")
+    middles = (
+        "(all) => new Set(all.map((each) => Math.round(each.getBoundingClientRect().top + each.offsetHeight / 2))).size"
+    )
+    assert await parts.evaluate_all(middles) == 3
+    await page.get_by_role("button", name="Close the search").click()
+    await expect(page.locator(".cm-search")).to_have_count(0)
