@@ -1,7 +1,8 @@
 // @ts-check
 /** What the versions of an artifact allow and how they are told. Pure. */
 
-import { plainName } from "../words.js";
+import { changesOf } from "../state/text.js";
+import { formatCount, plainName, shorten } from "../words.js";
 
 /**
  * A version as `GET /artifacts/{context}/{artifact}/versions` lists it.
@@ -34,13 +35,14 @@ export function stepsOf(versions) {
 }
 
 /**
- * The version that another one is compared with at first: for the current one its parent, for an old one the current.
+ * The version that another one is compared with at first: for the current one its parent, or the newest if it is the first; for an
+ * old one the current.
  * @param {Version[]} versions
  * @param {number} shown
  */
 export function counterpartOf(versions, shown) {
   const current = versions.find((version) => version.current)?.number ?? shown;
-  return shown === current ? versions[shown - 1]?.parent || Math.max(1, shown - 1) : current;
+  return shown === current ? versions[shown - 1]?.parent || (shown > 1 ? shown - 1 : versions.length) : current;
 }
 
 /** The user whom all who have the server's token are. */
@@ -74,4 +76,53 @@ export function timeOf(timestamp, now) {
   const time = { hour: "2-digit", minute: "2-digit" };
   const today = at.toDateString() === now.toDateString();
   return at.toLocaleString(undefined, today ? time : { day: "numeric", month: "short", ...time });
+}
+
+/** The hour in which a version was made. @param {string|undefined} timestamp @param {Date} now */
+export function hourOf(timestamp, now) {
+  return timestamp ? timeOf(new Date(new Date(timestamp).setMinutes(0, 0, 0)).toISOString(), now) : "";
+}
+
+const SECTION_CHARACTERS = 40;
+const WORD = /[\p{L}\p{N}]+(?:[’'-][\p{L}\p{N}]+)*/gu;
+
+/**
+ * What a version has changed, such as `+12 −3 words in Safety`; empty if no word is another one.
+ * @param {string} before
+ * @param {string} text
+ * @param {{text: string, start: number}[]} headings  of `text`
+ */
+export function changeWords(before, text, headings) {
+  let [by, added, removed] = [0, 0, 0];
+  /** @type {Set<string>} */
+  const sections = new Set();
+  for (const { start, end, inserted } of changesOf(before, text)) {
+    const at = start + by;
+    // Words that are changed in part are counted whole.
+    const [left, right] = [/[\p{L}\p{N}’'-]*$/u.exec(text.slice(0, at))?.[0] ?? "", /^[\p{L}\p{N}’'-]*/u.exec(text.slice(at + inserted))?.[0] ?? ""];
+    const counts = countChanged(wordsOf(left + before.slice(start, end) + right), wordsOf(left + text.slice(at, at + inserted) + right));
+    removed += counts.removed;
+    added += counts.added;
+    by += inserted - (end - start);
+    sections.add(headings.findLast((heading) => heading.start <= at)?.text ?? "");
+  }
+  const [section] = sections;
+  const signs = [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
+  return signs && `${signs} ${formatCount(added + removed, "word").replace(/^\d+ /, "")}${sections.size === 1 && section ? ` in ${shorten(section, SECTION_CHARACTERS)}` : ""}`;
+}
+
+/** @param {string} text */
+const wordsOf = (text) => text.match(WORD) ?? [];
+
+/** How many words differ between the first and the last that are the same. @param {string[]} old @param {string[]} next */
+function countChanged(old, next) {
+  const shorter = Math.min(old.length, next.length);
+  let [first, last] = [0, 0];
+  while (first < shorter && old[first] === next[first]) {
+    first++;
+  }
+  while (last < shorter - first && old[old.length - 1 - last] === next[next.length - 1 - last]) {
+    last++;
+  }
+  return { removed: old.length - first - last, added: next.length - first - last };
 }

@@ -8,16 +8,19 @@ import { formatPlace } from "../address.js";
 import { sentence } from "../errors.js";
 import { copyAndTell } from "../clipboard.js";
 import { button, iconButton } from "../controls.js";
-import { fill, h } from "../dom.js";
+import { fill, h, setText } from "../dom.js";
 import { languageOf } from "../document/editor/language.js";
 import { createKeyed } from "../keyed.js";
+import { partOf } from "../loading.js";
 import { isProse } from "../passage/actions.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { createComparison } from "./compare.js";
-import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "./history.js";
+import { authorOf, changeWords, counterpartOf, hourOf, requestOf, stepsOf, timeOf } from "./history.js";
 import { TEXT, say } from "../strings.js";
 
 /** @typedef {import("./history.js").Version} Version */
+
+const markdownPart = partOf(() => import("../document/markdown/markdown.js"));
 
 /**
  * @param {App} app
@@ -33,6 +36,7 @@ export function createVersions(app, { isUnsaved, save }) {
   /** @type {{versions: Version[], comparing: number|null, inline: boolean, of: string}} */
   let view = { versions: [], comparing: null, inline: false, of: "" };
   let reading = 0;
+  let telling = 0;
 
   const undo = iconButton("undo", TEXT.undo, () => step("undo"));
   const redo = iconButton("redo", TEXT.redo, () => step("redo"));
@@ -41,14 +45,15 @@ export function createVersions(app, { isUnsaved, save }) {
   const controls = h("div", { class: "version-controls" }, undo, redo, toggle);
 
   const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": TEXT.version, oninput: () => show(Number(slider.value)) });
-  const facts = h("p", { class: "version-facts truncate", dir: "auto" });
+  const facts = h("span");
+  const changes = h("span");
   const actions = h("div", { class: "version-actions" });
   const list = h("ol", { class: "version-list", "aria-label": TEXT.versions });
   const panel = h(
     "section",
     { class: "versions", "aria-label": TEXT.versions, hidden: true, onkeydown: escape },
     h("div", { class: "version-head" }, slider, iconButton("close", TEXT.closeVersions, () => open(false))),
-    facts,
+    h("p", { class: "version-facts truncate", dir: "auto" }, facts, changes),
     actions,
     list,
   );
@@ -102,9 +107,34 @@ export function createVersions(app, { isUnsaved, save }) {
     slider.disabled = versions.length < 2;
     const version = versions[shown - 1];
     slider.setAttribute("aria-valuetext", version ? describe(version) : "");
-    facts.textContent = version ? describe(version) : "";
+    setText(facts, version ? describe(version) : "");
+    setText(changes, "");
+    version && !panel.hidden && tellChanges(version);
     fill(actions, version ? actionsOf(version) : []);
-    fill(list, versions.toReversed().map(row));
+    fill(list, rowsOf(versions.toReversed()));
+  }
+
+  /** What the shown version has changed, once both texts are read. @param {Version} version */
+  async function tellChanges({ number, parent, pruned }) {
+    const asked = ++telling;
+    const artifact = shownArtifact(store.state);
+    if (!artifact || !parent || pruned || view.versions[parent - 1]?.pruned || artifact.text === null) {
+      return;
+    }
+    const texts = await Promise.all([app.version(artifact.artifactId, parent), app.version(artifact.artifactId, number)]).catch(() => null);
+    const [before, text] = (texts ?? []).map((each) => each.text ?? "");
+    const { outlineOf } = await markdownPart.get();
+    if (texts && asked === telling) {
+      const told = changeWords(before, text, languageOf(artifact.name, artifact.mediaType) === "markdown" ? outlineOf(text) : []);
+      setText(changes, told && ` · ${told}`);
+    }
+  }
+
+  /** The newest first; each hour has a heading, if there are several. @param {Version[]} versions */
+  function rowsOf(versions) {
+    const hours = versions.map(({ timestamp }) => hourOf(timestamp, new Date()));
+    const isSeveral = new Set(hours).size > 1;
+    return versions.flatMap((version, at) => [isSeveral && hours[at] !== hours[at - 1] && h("li", { class: "version-hour" }, hours[at]), row(version)]);
   }
 
   /** @param {Version} version */
@@ -267,6 +297,7 @@ export function createVersions(app, { isUnsaved, save }) {
   /** @param {boolean} shown */
   function showPanel(shown) {
     panel.hidden = !shown;
+    shown && draw();
     toggle.setAttribute("aria-expanded", String(shown));
   }
 

@@ -76,6 +76,7 @@ async def test_a_slider_goes_through_the_versions_with_author_time_and_request(p
     slider = page.get_by_role("slider", name="Version")
     await expect(slider).to_be_focused()
     await expect(slider).to_have_attribute("aria-valuetext", re.compile("^Version 2 of 2 · "))
+    await expect(page.locator(".version-facts")).to_contain_text(" −6 words in About tea")
 
     await slider.press("ArrowLeft")
 
@@ -138,3 +139,21 @@ async def test_the_back_button_leaves_an_old_version(page: Page) -> None:
     await expect(document(page)).to_contain_text(LONG)
     await page.go_back()
     await expect(document(page)).to_contain_text(SHORT)
+
+
+async def test_versions_of_several_hours_are_grouped_by_hour(page: Page) -> None:
+    async def an_hour_apart(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        for hour, version in enumerate(body["versions"], start=9):
+            version["timestamp"] = f"2026-01-02T{hour:02}:30:00Z"
+        await route.fulfill(response=answer, json=body)
+
+    await page.route("**/versions", an_hour_apart)
+    await page.reload()
+    await button(page, "Versions").click()
+    versions = page.get_by_role("list", name="Versions")
+    await expect(versions.get_by_role("listitem")).to_have_count(4)
+    hours = await versions.locator(".version-hour").all_inner_texts()
+    assert len(hours) == 2
+    assert all(":00" in hour for hour in hours)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
+import { authorOf, changeWords, counterpartOf, hourOf, requestOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
 
 /** Versions by their parents; `current` is a number. */
 const line = (parents, current) => parents.map((parent, at) => ({ number: at + 1, parent, current: at + 1 === current }));
@@ -24,6 +24,28 @@ test("a version whose content was removed cannot be gone to", () => {
 test("the current version is compared with what it was made of, an old one with the current", () => {
   assert.equal(counterpartOf(line([0, 1, 1], 3), 3), 1);
   assert.equal(counterpartOf(line([0, 1, 1], 3), 2), 3);
+});
+
+test("the first version, if it is the current one, is compared with the newest", () => {
+  assert.equal(counterpartOf(line([0, 1, 2], 1), 1), 3);
+  assert.equal(counterpartOf(line([0], 1), 1), 1);
+});
+
+test("what a version has changed is told in words, and its section if there is one", () => {
+  const headings = [{ text: "Tides", start: 0 }, { text: "Safety", start: 16 }];
+  const text = "# Tides\n\nEbb.\n\n# Safety\n\nMind the waves.\n";
+  assert.equal(changeWords(text.replace("Mind the ", "See "), text, headings), "+2 −1 words in Safety");
+  assert.equal(changeWords(text.replace("Mind", "Mindful"), text, headings), "+1 −1 words in Safety");
+  assert.equal(changeWords(text.replace("Ebb", "Flow").replace("waves", "sea"), text, headings), "+2 −2 words");
+  assert.equal(changeWords("Ebb", "Ebb flow", []), "+1 word");
+  assert.equal(changeWords(text, text, headings), "");
+});
+
+test("versions of an hour have the same hour", () => {
+  const [now, at] = [new Date(2026, 0, 2, 12), (hour, minute) => new Date(2026, 0, 2, hour, minute).toISOString()];
+  assert.equal(hourOf(at(9, 5), now), hourOf(at(9, 59), now));
+  assert.notEqual(hourOf(at(9, 59), now), hourOf(at(10, 0), now));
+  assert.equal(hourOf(undefined, now), "");
 });
 
 test("a version of today is told with its time alone", () => {
