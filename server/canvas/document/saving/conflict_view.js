@@ -43,13 +43,9 @@ export function createConflict(decided) {
     const save = () => decided(pieces.map((piece) => ("text" in piece ? piece.text : (made.get(keyOf(piece)) ?? piece.yours))).join(""));
     const where = places.length === 1 ? TEXT.sameWords : say(TEXT.placesWere, { places: formatCount(places.length, "place") });
     return [
-      h(
-        "div",
-        { class: "document-conflict-head", role: "status" },
-        h("p", {}, h("b", {}, say(TEXT.changedMeanwhile, { where })), TEXT.chooseVersion),
-        button(TEXT.save, save, { class: "button button-primary" }),
-      ),
+      h("p", { role: "status" }, h("b", {}, say(TEXT.changedMeanwhile, { where })), TEXT.chooseVersion),
       h("div", { class: "document-conflict-places" }, pieces.map((piece, at) => ("text" in piece ? null : placeOf(piece, at, pieces)))),
+      h("div", { class: "document-conflict-end" }, button(TEXT.save, save, { class: "button button-primary" })),
     ];
   }
 

@@ -275,8 +275,11 @@ async def test_what_was_typed_where_the_agent_writes_something_else_is_decided(
     conflict = page.get_by_role("region", name="Conflict")
     await expect(conflict).to_contain_text(f"{what[-4:]}hounds")
     await expect(conflict).to_contain_text(f"{what[-4:]}cubs")
-    await conflict.get_by_role("textbox", name="Text to keep").fill("wolfhounds and wolfcubs")
-    await conflict.get_by_role("button", name="Save").click()
+    text, save = conflict.get_by_role("textbox", name="Text to keep"), conflict.get_by_role("button", name="Save")
+    below = "([text, save]) => save.getBoundingClientRect().top - text.getBoundingClientRect().bottom"
+    assert 0 <= await page.evaluate(below, [await text.element_handle(), await save.element_handle()]) < 40
+    await text.fill("wolfhounds and wolfcubs")
+    await save.click()
     await expect(conflict).to_be_hidden()
     await expect(saved(page)).to_be_visible()
     await expect(document(page)).to_contain_text("wolfhounds and wolfcubs")
