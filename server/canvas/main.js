@@ -94,7 +94,7 @@ tellMissing(showMissing);
 const painted = firstPaint();
 const pane = painted.then(() => panePart.get()).then(({ createDocumentPane }) => createDocumentPane(app));
 painted.then(loadMarkdown).then(() => pane).then(() => new Promise(whenIdle)).then(loadAhead).then(() => startWorker?.()).catch(() => {});
-pane.then((shown) => element("document").append(shown.element));
+pane.then(({ element: shown, growing }) => (element("document").append(shown), document.querySelector(".chat-notice")?.before(growing)));
 /** @type {import("./palette/palette.js").Actions & Record<"stop"|"find"|"next"|"previous"|"accept"|"reject", () => void>} */
 const actions = {
   focus: () => document.querySelector("textarea")?.focus(),

@@ -116,6 +116,8 @@ export const TEXT = Object.freeze({
   previewOf: "Preview of {name}",
   pictureBroken: "This picture cannot be displayed. Download it to open it elsewhere.",
   table: "Table", showNext: "Show {next} of {rest} more",
+  // document/growing.js
+  openNamed: "Open {name}",
   // document/pane.js
   documentCut: "Only the first 20 MB of this document are shown, and it cannot be edited here. Download it to see all of it.",
   print: "Print or save as PDF", outline: "Outline", noHeadings: "No headings",

@@ -22,6 +22,7 @@ import { plainName } from "../words.js";
 import { createFiles } from "./files/files.js";
 import { createAutoScroll } from "./auto_scroll.js";
 import { kindOf } from "./files/kinds.js";
+import { createGrowing } from "./growing.js";
 import { createOutline } from "./outline_menu.js";
 import { toArtifact, toShown } from "./written_places.js";
 import { createTyping } from "./saving/typing.js";
@@ -47,8 +48,8 @@ const markdownPart = partOf(() => import("./markdown/markdown.js"));
 
 /**
  * @param {App} app
- * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>, headings: () => Promise<import("./outline_menu.js").Heading[]>, goTo: (artifactId: string, range: import("./views.js").SourceRange) => void}}
- *     `step` undoes and redoes in the artifact shown, `save` saves what was typed, `review` goes through the suggestions,
+ * @returns {{element: HTMLElement, growing: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>, headings: () => Promise<import("./outline_menu.js").Heading[]>, goTo: (artifactId: string, range: import("./views.js").SourceRange) => void}}
+ *     `growing` is for the conversation (growing.js), `step` undoes and redoes in the artifact shown, `save` saves what was typed, `review` goes through the suggestions,
  *     `headings` are those of the artifact shown, `goTo` opens an artifact at a place of its text
  */
 export function createDocumentPane(app) {
@@ -122,7 +123,7 @@ export function createDocumentPane(app) {
 
   store.subscribe(render);
   render(store.state);
-  return { element, step: versions.step, save: typing.flush, review: review.step, headings, goTo };
+  return { element, growing: createGrowing(app), step: versions.step, save: typing.flush, review: review.step, headings, goTo };
 
   function redraw() {
     render(store.state);

@@ -124,6 +124,28 @@ async def test_a_phone_shows_one_view_at_a_time(open_window: Opener, served: Ser
     await expect(page.locator("#document")).to_be_visible()
 
 
+async def test_a_phone_shows_the_last_lines_of_a_document_that_grows(open_window: Opener, served: Served) -> None:
+    page = (await open_window(served.url, **PHONE)).page
+    served.gate.close()
+    await say(page, "write dunes")
+    growing = page.get_by_role("button", name="Open dunes.md")
+    served.gate.let(8)
+    await expect(growing).to_contain_text("Line 01 of **dunes**")
+    box = await growing.bounding_box()
+    served.gate.let(20)
+    await expect(growing).not_to_contain_text("Line 01 of **dunes**")
+    assert await growing.bounding_box() == box
+    ends = "(lines) => lines.parentElement.getBoundingClientRect().bottom - lines.getBoundingClientRect().bottom"
+    assert abs(await growing.locator(".growing-lines > span").evaluate(ends)) < 2
+
+    await growing.click()
+    await expect(page.locator("#document")).to_be_visible()
+    served.gate.open()
+    await page.get_by_role("tab", name="Conversation").click()
+    await expect(page.get_by_role("article")).to_contain_text("I have written dunes")
+    await expect(growing).to_be_hidden()
+
+
 async def test_nothing_is_wider_than_a_phone(open_window: Opener, served: Served) -> None:
     page = (await open_window(served.url, **PHONE)).page
     await expect(page.get_by_role("heading", name="What shall we write?")).to_be_visible()
