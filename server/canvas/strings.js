@@ -218,7 +218,7 @@ export const TEXT = Object.freeze({
   // upgrade.js
   newerPage: "The server has a newer version of this page.",
   // presence/people.js, presence/roster.js
-  peopleHere: "People here", morePeople: "{count} more people", someone: "Someone",
+  peopleHere: "People here", morePeople: "{count} more people", someone: "Someone", agentWorksOn: "{name}, working on {what}",
   // palette/palette.js
   find: "Find", findAnything: "Find a conversation, document, version or action", found: "What was found", nothingFound: "Nothing found.",
   actions: "Actions", inText: "In the documents", lineOf: "{name}, line {line}", writeMessage: "Write a message", saveNow: "Save now",

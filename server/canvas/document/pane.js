@@ -342,11 +342,12 @@ export function createDocumentPane(app) {
     showToEnd();
   }
 
-  /** Where others are, in the text that is shown. @param {import("../presence/roster.js").PersonMark[]} marks @param {string} typed */
+  /** Where others are, in the text that is shown; of an agent, what it has written so far. @param {import("../presence/roster.js").PersonMark[]} marks @param {string} typed */
   function placed(marks, typed) {
     return typed ? marks : marks.flatMap((mark) => {
-      const range = toShown(mark, written);
-      return range ? [{ ...mark, ...range }] : [];
+      const being = mark.agent && written.find(({ of }) => of.start < mark.end && of.end > mark.start);
+      const range = being || toShown(mark, written);
+      return range ? [{ ...mark, start: range.start, end: range.end }] : [];
     });
   }
 

@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * Who is here: pictures of the others in the head of the document, their cursors and selections in it, and this window's own
- * for them. While nobody else is there, nothing is sent.
+ * Who is here: pictures of people and of the agent at work in the head of the document, their cursors and passages in it, and
+ * this window's own for the others. While nobody else is there, nothing is sent.
  */
 
 import { fill, h } from "../dom.js";
 import { randomId } from "../a2a/ids.js";
 import { TEXT, say } from "../strings.js";
 import { createMoves } from "./moves.js";
-import { initialOf, lookOf, marksIn, nameOf } from "./roster.js";
+import { initialOf, lookOf, marksIn, nameOf, worksIn } from "./roster.js";
 
 /** So many pictures fit; the others are a number. */
 const SHOWN = 5;
@@ -56,26 +56,39 @@ export function createPeople(app) {
 
   /** Where others are in a document. @param {string} artifactId */
   function marks(artifactId) {
-    return marksIn(store.state.presence, artifactId, ownWindow);
+    return marksIn(store.state.presence, artifactId, ownWindow, agentName(store.state));
   }
 
   /** @param {State} state */
-  function draw({ presence, watchers }) {
-    const people = watchers > 1 ? (presence?.people ?? []) : [];
+  function draw(state) {
+    const { presence, watchers, artifacts } = state;
+    const here = watchers > 1 ? (presence?.people ?? []) : [];
+    const people = here.length > 1 ? here : [];
     const more = people.length - SHOWN + (presence?.more ?? 0);
-    const key = JSON.stringify([people.map(({ name, guest, colour }) => [name, guest, colour]), more]);
+    const pictures = people.slice(0, SHOWN).map((person) => ({ name: nameOf(person), title: nameOf(person), look: lookOf(person.colour) }));
+    const name = agentName(state);
+    const works = worksIn(presence).map(({ artifactId, look }) => {
+      const title = say(TEXT.agentWorksOn, { name, what: artifacts[artifactId]?.name || artifactId });
+      return { name, title, look: `people-agent ${look}` };
+    });
+    const key = JSON.stringify([pictures, works, more]);
     if (key === drawn) {
       return;
     }
     drawn = key;
-    element.hidden = people.length < 2;
+    element.hidden = people.length + works.length === 0;
     fill(
       element,
-      people.slice(0, SHOWN).map((person) => {
-        const look = `people-one ${lookOf(person.colour)}`;
-        return h("li", { class: look, title: nameOf(person) }, h("span", { "aria-hidden": "true" }, initialOf(person)), h("span", { class: "visually-hidden" }, nameOf(person)));
-      }),
+      pictures.map(picture),
       more > 0 && h("li", { class: "people-more", title: say(TEXT.morePeople, { count: more }) }, `+${more}`),
+      works.slice(0, SHOWN).map(picture),
     );
   }
 }
+
+/** @param {{name: string, title: string, look: string}} one */
+const picture = ({ name, title, look }) =>
+  h("li", { class: `people-one ${look}`, title }, h("span", { "aria-hidden": "true" }, initialOf(name)), h("span", { class: "visually-hidden" }, title));
+
+/** @param {State} state */
+const agentName = ({ server }) => server?.card.name || TEXT.agent;

@@ -10,15 +10,17 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Request, expect
 
+from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import document
-from tests.server.canvas.browser.test_passages import LONG, edit_source, select
+from tests.server.canvas.browser.test_passages import LONG, SHORT, bar, edit_source, select, with_document
 from tests.server.canvas.browser.test_signing_in import shared_link
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHOWN_SELECTION = ".people-range, .people-selected"
+AGENT_CURSOR = '.people-caret[title="a2a-canvas"]'
 SHOWN_CURSOR = ".people-caret, .people-inline"
 
 
@@ -77,6 +79,35 @@ async def test_in_the_source_a_cursor_goes_with_the_keys_and_with_what_is_typed(
     await expect(ann.locator(".cm-content")).to_contain_text("abcdefghijklmnopqrstuvwxyz")
     await expect(ann.locator(SHOWN_SELECTION)).to_have_count(0)
     assert len(seen) < 26
+
+
+async def test_an_agent_at_work_is_there_by_its_name_with_the_passage_that_it_rewrites(
+    both: tuple[OpenPage, OpenPage], guarded: Served
+) -> None:
+    ann, guest = (each.page for each in both)
+    guarded.gate.close()
+    await select(guest, LONG)
+    await bar(guest).get_by_role("button", name="Shorter").click()
+    for page in (ann, guest):
+        await expect(page.get_by_role("list", name="People here").get_by_role("listitem")).to_have_text(
+            ["Aann", "GGuest", re.compile("^A.+, working on bees")]
+        )
+    guarded.gate.let(2)
+    await expect(ann.locator(AGENT_CURSOR)).to_have_count(1)
+    guarded.gate.open()
+    await expect(ann.locator(".document-panel").get_by_text(SHORT)).to_be_visible()
+    await expect(ann.get_by_role("list", name="People here").get_by_role("listitem")).to_have_text(["Aann", "GGuest"])
+    await expect(ann.locator(AGENT_CURSOR)).to_have_count(0)
+
+
+async def test_who_is_alone_sees_the_agent_at_work(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "bees")
+    people = page.get_by_role("list", name="People here").get_by_role("listitem")
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(people).to_have_text([re.compile("^A.+, working on bees")])
+    served.gate.open()
+    await expect(people).to_have_count(0)
 
 
 def keep(seen: list[dict[str, Any]], request: Request) -> None:
