@@ -197,6 +197,24 @@ async def test_several_upgrades_in_one_process_do_not_collide_either() -> None:
         await database.close()
 
 
+@pytest.mark.postgres
+async def test_the_transaction_of_an_upgrade_may_be_idle_for_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PostgreSQL ends one of a server after seconds: its locks must not outlive the server's lease."""
+    seen: list[object] = []
+
+    def observed(connection: Connection, to: str = "head") -> None:
+        seen.append(connection.scalar(text("SHOW idle_in_transaction_session_timeout")))
+        run_revisions(connection, to)
+
+    run_revisions = schema.run_revisions
+    monkeypatch.setattr(schema, "run_revisions", observed)
+    async with opened(postgresql_url()) as database:
+        await upgrade(database)
+    assert seen == ["0"]
+
+
 async def test_an_upgrade_that_fails_leaves_nothing(tmp_path: Path) -> None:
     async with opened(sqlite_url(tmp_path)) as database:
         async with database.write() as connection:

@@ -55,6 +55,8 @@ async def upgrade(database: Database, *, force: bool = False, progress: Callable
     """
     async with database.write() as connection:
         if database.dialect == "postgresql":
+            # Between two statements an upgrade loads and computes, on a busy machine for longer than a server may.
+            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
         await connection.run_sync(_upgrade, database, force, progress)
 
