@@ -30,7 +30,7 @@ const WORKERS = ["a2a/shared_worker.js"];
 const PROGRAM = "document/program/shell.js";
 const COPIED = ["icon.svg"];
 /** Style sheets that a view loads itself. */
-const LATER = ["style/developer.css", "style/pane.css", "style/review.css"];
+const LATER = ["style/developer.css", "style/pane.css", "style/review.css", "style/views.css"];
 const SHEETS = /(?:[ ]*<link rel="stylesheet" href="\{assets\}\/([^"]+)">\n)+/;
 
 /** @typedef {import("esbuild").Plugin} Plugin */

@@ -65,20 +65,20 @@ export function partOf(load, { early = true } = {}) {
 }
 
 /**
- * What a part loads if it has a style sheet of its own.
+ * What a part loads if it has style sheets of its own.
  * @template T
  * @param {Promise<T>} module  an `import()`
- * @param {URL} sheet
- * @returns {Promise<T>} when both are there
+ * @param {...URL} sheets
+ * @returns {Promise<T>} when all are there
  */
-export async function withSheet(module, { href }) {
-  const link = h("link", { rel: "stylesheet", href });
-  const styled = new Promise((onload, onerror) => Object.assign(link, { onload, onerror }));
-  document.head.append(link);
+export async function withSheets(module, ...sheets) {
+  const links = sheets.map(({ href }) => h("link", { rel: "stylesheet", href }));
+  const styled = links.map((link) => new Promise((onload, onerror) => Object.assign(link, { onload, onerror })));
+  document.head.append(...links);
   try {
-    return (await Promise.all([module, styled]))[0];
+    return (await Promise.all([module, ...styled]))[0];
   } catch (error) {
-    link.remove();
+    links.forEach((link) => link.remove());
     throw error;
   }
 }

@@ -15,7 +15,7 @@ import { mountPasting } from "./document/files/pasting.js";
 import { createSession } from "./identity/session.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
-import { loadAhead, partOf, singly, tellMissing, whenIdle, withSheet } from "./loading.js";
+import { loadAhead, partOf, singly, tellMissing, whenIdle, withSheets } from "./loading.js";
 import { mountNotices } from "./notices.js";
 import { sharedWorker } from "./policy.js";
 import { INITIAL, isGuest, isIdentified, reduce } from "./state/reducer.js";
@@ -27,8 +27,8 @@ import { TEXT } from "./strings.js";
 const REFRESH_MS = 20_000;
 
 const sheet = (/** @type {string} */ name) => new URL(`./style/${name}.css`, import.meta.url);
-const panePart = partOf(() => withSheet(import("./document/pane.js"), sheet("pane")));
-const developerPart = partOf(() => withSheet(import("./developer/drawer.js"), sheet("developer")));
+const panePart = partOf(() => withSheets(import("./document/pane.js"), sheet("views"), sheet("pane")));
+const developerPart = partOf(() => withSheets(import("./developer/drawer.js"), sheet("developer")));
 const keysPart = partOf(() => import("./keys_dialog.js"));
 const palettePart = partOf(() => import("./palette/palette.js"));
 

@@ -14,7 +14,7 @@ import { createAutoScroll } from "../document/auto_scroll.js";
 import { kindOf } from "../document/files/kinds.js";
 import { fill, h, setText } from "../dom.js";
 import { createKeyed } from "../keyed.js";
-import { partOf } from "../loading.js";
+import { partOf, withSheets } from "../loading.js";
 import { overlays, shownText } from "../state/artifacts.js";
 import { recordOf } from "../state/records.js";
 import { createStore } from "../state/store.js";
@@ -25,7 +25,7 @@ import { NO_DOCUMENTS, followDocuments } from "./shared_documents.js";
 /** @typedef {import("./shared_documents.js").SharedDocuments} SharedDocuments */
 /** @typedef {{element: HTMLElement, destroy: () => void, view: import("../document/views.js").View, follower: ReturnType<typeof createAutoScroll>}} Body */
 
-const viewsPart = partOf(() => import("../document/views.js"));
+const viewsPart = partOf(() => withSheets(import("../document/views.js"), new URL("../style/views.css", import.meta.url)));
 const home = new URL(".", location.href.replace(/[?#].*/, "")).href;
 const token = /^#share=([\w-]+)$/.exec(location.hash)?.[1] ?? "";
 

@@ -7,7 +7,7 @@
 import { randomId } from "../a2a/ids.js";
 import { button } from "../controls.js";
 import { h, setText } from "../dom.js";
-import { partOf, withSheet } from "../loading.js";
+import { partOf, withSheets } from "../loading.js";
 import { annotationsOf, isOpen, notesOf, remarkOf, suggestionBeside } from "../state/annotations.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { TEXT, say } from "../strings.js";
@@ -22,7 +22,7 @@ import { markSeen, unreadCount } from "./seen.js";
 
 const ADDED = { ok: true, said: "", version: undefined, conflicts: [], busy: false, declined: false, answered: true };
 
-const threadsPart = partOf(() => withSheet(import("./threads.js"), new URL("../style/review.css", import.meta.url)));
+const threadsPart = partOf(() => withSheets(import("./threads.js"), new URL("../style/review.css", import.meta.url)));
 
 /**
  * @typedef {object} Reviewing  what the pane of the threads needs

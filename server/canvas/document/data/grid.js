@@ -12,7 +12,7 @@ import { formatCount, plainName } from "../../words.js";
 import { download } from "../files/preview.js";
 import { cellChange, cellText, delimiterOf, forSpreadsheet, isFormula, parseCsv } from "./csv.js";
 
-/** As in document.css. In pixels. */
+/** As in views.css. In pixels. */
 const ROW_HEIGHT = 30;
 /** Rows that are there above and below those that are seen. */
 const SPARE = 10;
