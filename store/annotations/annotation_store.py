@@ -94,16 +94,16 @@ class InMemoryAnnotations:
         self._holds = Holds()
 
     async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
-        return tuple(self._of(context_id, artifact_id).values())
+        return tuple(self._by_id(context_id, artifact_id).values())
 
     async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
-        return self._of(context_id, artifact_id).get(annotation_id)
+        return self._by_id(context_id, artifact_id).get(annotation_id)
 
     async def last_number(self, context_id: ContextKey, artifact_id: str) -> int:
-        return next((each.number for each in reversed(self._of(context_id, artifact_id).values())), 0)
+        return next((each.number for each in reversed(self._by_id(context_id, artifact_id).values())), 0)
 
     async def count_open(self, context_id: ContextKey, artifact_id: str) -> int:
-        return sum(each.state == "open" for each in self._of(context_id, artifact_id).values())
+        return sum(each.state == "open" for each in self._by_id(context_id, artifact_id).values())
 
     async def hold(self, context_id: ContextKey, task_id: str) -> None:
         await self._holds.take(context_id, task_id)
@@ -114,8 +114,8 @@ class InMemoryAnnotations:
     def abandon(self, context_id: ContextKey, task_id: str) -> None:
         self._holds.release(context_id, task_id)
 
-    def _of(self, context_id: ContextKey, artifact_id: str) -> dict[str, Annotation]:
-        """By their ids, oldest first: one that is changed keeps its place."""
+    def _by_id(self, context_id: ContextKey, artifact_id: str) -> dict[str, Annotation]:
+        """Those of an artifact, oldest first: one that is changed keeps its place."""
         return self._contexts.get(context_id, {}).get(artifact_id, {})
 
     # ------------------------------------------------------------------- for the journal

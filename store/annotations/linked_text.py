@@ -19,7 +19,7 @@ _MAX_GRAMS = 200_000
 """Texts around edits that are known (rule 2), each of some 100 bytes; with more, every lost passage is searched for."""
 
 
-class Piece:
+class TextPiece:
     """A part of a text, between two others.
 
     Attributes:
@@ -35,14 +35,14 @@ class Piece:
         self.before = self.after = self
         self.gone = False
 
-    def insert_before(self, text: str, at: int | None = None) -> Piece:
+    def insert_before(self, text: str, at: int | None = None) -> TextPiece:
         """A new piece between the one before this one and this one."""
-        made = Piece(text, at)
+        made = TextPiece(text, at)
         _link(self.before, made)
         _link(made, self)
         return made
 
-    def cut(self, at: int) -> Piece:
+    def cut(self, at: int) -> TextPiece:
         """The piece that begins `at` characters after the beginning of this one, perhaps in a later one."""
         piece = self
         while at:
@@ -54,7 +54,7 @@ class Piece:
             piece = piece.after
         return piece
 
-    def texts(self, stop: Piece) -> Iterator[str]:
+    def texts(self, stop: TextPiece) -> Iterator[str]:
         """The texts from this piece to the one before `stop`."""
         piece = self
         while piece is not stop:
@@ -62,16 +62,16 @@ class Piece:
             piece = piece.after
 
 
-def _link(one: Piece, other: Piece) -> None:
+def _link(one: TextPiece, other: TextPiece) -> None:
     one.after, other.before = other, one
 
 
-class Passage:
+class LinkedPassage:
     """A passage of a `LinkedText` until the next edit: the pieces from `first` to the one before `stop`."""
 
     __slots__ = ("first", "stop")
 
-    def __init__(self, first: Piece, stop: Piece) -> None:
+    def __init__(self, first: TextPiece, stop: TextPiece) -> None:
         self.first, self.stop = first, stop
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class LinkedText:
 
     def __init__(self, text: str, spans: Iterable[Span]) -> None:
         self._original = text
-        self._edge = Piece(EDGE, len(text))  # before the first piece and after the last one
+        self._edge = TextPiece(EDGE, len(text))  # before the first piece and after the last one
         cuts = {0, len(text)}.union(*((each.start, max(each.start, each.end - 1), each.end) for each in spans))
         self._at = {start: self._edge.insert_before(text[start:end], start) for start, end in pairwise(sorted(cuts))}
         self._at[len(text)] = self._edge
@@ -97,21 +97,21 @@ class LinkedText:
     def __str__(self) -> str:
         return "".join(self._edge.after.texts(self._edge))
 
-    def find(self, span: Span) -> Passage | None:
+    def find(self, span: Span) -> LinkedPassage | None:
         """Where a passage of the original text is now; None if that is not certain."""
         first = self._at[span.start]
         last = first if span.start == span.end else self._at[span.end - 1]
         if not (first.gone or last.gone):
-            return Passage(first, first if span.start == span.end else last.after)
+            return LinkedPassage(first, first if span.start == span.end else last.after)
         if not self._may_be_near_an_edit(in_context(self._original, span)):
             return None
         found = find_in_context(self._original, span, str(self))
         if found is None:
             return None
         first = self._edge.after.cut(found.start)
-        return Passage(first, first.cut(found.end - found.start))
+        return LinkedPassage(first, first.cut(found.end - found.start))
 
-    def replace(self, passage: Passage, span: Span, text: str) -> None:
+    def replace(self, passage: LinkedPassage, span: Span, text: str) -> None:
         """Replace a range of a passage."""
         first = passage.first.cut(span.start)
         stop = first.cut(span.end - span.start)
@@ -139,14 +139,14 @@ class LinkedText:
 
     # ------------------------------------------------------------------------------ rule 2
 
-    def _last_characters(self, piece: Piece) -> str:
+    def _last_characters(self, piece: TextPiece) -> str:
         found = piece.text[-(QUOTE_CONTEXT - 1) :]
         while len(found) < QUOTE_CONTEXT - 1 and piece is not self._edge:
             piece = piece.before
             found = piece.text[-(QUOTE_CONTEXT - 1) :] + found
         return found[-(QUOTE_CONTEXT - 1) :]
 
-    def _first_characters(self, piece: Piece) -> str:
+    def _first_characters(self, piece: TextPiece) -> str:
         found = piece.text[: QUOTE_CONTEXT - 1]
         while len(found) < QUOTE_CONTEXT - 1 and piece is not self._edge:
             piece = piece.after

@@ -76,18 +76,18 @@ class SqlAnnotations:
 
     async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
         this = artifact_annotations.c.annotation_id == replace_unstorable(annotation_id)
-        query = select(artifact_annotations.c.annotation).where(*_of(context_id, artifact_id), this)
+        query = select(artifact_annotations.c.annotation).where(*_condition(context_id, artifact_id), this)
         async with self._reading(context_id) as connection:
             row = await connection.scalar(query)
         return None if row is None else _decode([bytes(row)])[0]
 
     async def last_number(self, context_id: ContextKey, artifact_id: str) -> int:
-        query = select(func.max(artifact_annotations.c.number)).where(*_of(context_id, artifact_id))
+        query = select(func.max(artifact_annotations.c.number)).where(*_condition(context_id, artifact_id))
         async with self._reading(context_id) as connection:
             return await connection.scalar(query) or 0
 
     async def count_open(self, context_id: ContextKey, artifact_id: str) -> int:
-        query = select(func.count()).where(*_of(context_id, artifact_id), artifact_annotations.c.open)
+        query = select(func.count()).where(*_condition(context_id, artifact_id), artifact_annotations.c.open)
         async with self._reading(context_id) as connection:
             return await connection.scalar(query) or 0
 
@@ -111,13 +111,13 @@ async def read_annotations(
     connection: AsyncConnection, context_id: ContextKey, artifact_id: str
 ) -> tuple[Annotation, ...]:
     """The annotations of an artifact, oldest first."""
-    ours = _of(context_id, artifact_id)
+    ours = _condition(context_id, artifact_id)
     query = select(artifact_annotations.c.annotation).where(*ours).order_by(artifact_annotations.c.number)
     rows = [bytes(row) for row in await connection.scalars(query)]
     return await asyncio.to_thread(_decode, rows) if len(rows) > MANY_ROWS else _decode(rows)
 
 
-def _of(context_id: ContextKey, artifact_id: str) -> tuple[ColumnElement[bool], ...]:
+def _condition(context_id: ContextKey, artifact_id: str) -> tuple[ColumnElement[bool], ...]:
     context, artifact = replace_unstorable(context_id), replace_unstorable(artifact_id)
     return artifact_annotations.c.context_id == context, artifact_annotations.c.artifact_id == artifact
 
@@ -157,7 +157,7 @@ def _replace(connection: Connection, context_id: ContextKey, newest: Mapping[_Ke
     for artifact_id, ids in by_artifact.items():
         for some in _batches(ids):
             those = artifact_annotations.c.annotation_id.in_(some)
-            these = delete(artifact_annotations).where(*_of(context_id, artifact_id), those)
+            these = delete(artifact_annotations).where(*_condition(context_id, artifact_id), those)
             kept[context_id] -= sum(connection.scalars(these.returning(ANNOTATION_SIZE)))
     kept.update(_ADD.execute(connection, [_row(context_id, each) for each in newest.values() if each]))
     return kept

@@ -63,7 +63,7 @@ class SqlHolds(Generic[V]):
     async def take(self, context_id: ContextKey, task_id: str) -> None:
         """Wait until no other task holds the context, and hold it."""
         await self._holds.take(context_id, task_id)
-        async with self._kept(context_id, task_id):
+        async with self._abandon_on_error(context_id, task_id):
             await self.wait_committed(context_id)
             while not self._replica.exclusive:
                 if await self._take(context_id, task_id):
@@ -75,12 +75,12 @@ class SqlHolds(Generic[V]):
     ) -> T:
         """Take the hold, and read what there is."""
         await self.take(context_id, task_id)
-        async with self._kept(context_id, task_id), self._database.read() as connection:
+        async with self._abandon_on_error(context_id, task_id), self._database.read() as connection:
             return await read(connection, context_id)
 
     @asynccontextmanager
-    async def _kept(self, context_id: ContextKey, task_id: str) -> AsyncGenerator[None, None]:
-        """Keep the hold, unless this fails."""
+    async def _abandon_on_error(self, context_id: ContextKey, task_id: str) -> AsyncGenerator[None, None]:
+        """End the hold if this fails."""
         try:
             yield
         except BaseException:
