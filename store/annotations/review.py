@@ -101,7 +101,7 @@ class Review:
         self._task_id = task_id
         self.writer = writer
         self._now = now
-        self._new_id = new_id
+        self.new_id = new_id
         self._lock = asyncio.Lock()
 
     async def list(self, artifact_id: str) -> tuple[PlacedAnnotation, ...]:
@@ -212,7 +212,7 @@ class Review:
     ) -> tuple[Annotation, ...]:
         return tuple(
             Annotation(
-                self._new_id(),
+                self.new_id(),
                 artifact_id,
                 number,
                 version,

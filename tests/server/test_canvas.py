@@ -761,3 +761,67 @@ async def test_where_agents_suggest_a_message_and_an_edit_end_in_suggestions(ser
     accepted = await doc.run(doc.operation("accept-all", by="agent"))
     assert accepted.status.state == COMPLETED
     assert await doc.read() == (2, WORDS.replace("two", "2").replace("five", "5"))
+
+
+REWRITTEN = "one 2 three 4 and so on, in other words than those that were there"
+
+
+async def where_agents_suggest(served: Served) -> Doc:
+    doc = await made(served, WORDS)
+    await served.http.patch(f"/artifacts/{doc.context}", json={"agentsSuggest": True})
+    return doc
+
+
+def edit_text(stream: Stream) -> str:
+    """The text that the one edit of a stream shows so far: `old[:start] + chunks + old[end:]`."""
+    started, *others = phases(stream)
+    place = started["selection"]
+    grown = "".join(each["chunk"] for each in others if each["phase"] == "chunk")
+    return WORDS[: int(place["start"])] + grown + WORDS[int(place["end"]) :]
+
+
+@every_way
+async def test_where_agents_suggest_a_rewrite_is_seen_as_it_grows_and_is_no_change_of_the_artifact(
+    served: Served, way: Way
+) -> None:
+    doc = await where_agents_suggest(served)
+    writing = Stream(
+        served.client(*way).send_message(
+            asking(f"slowly rewrite {REWRITTEN}", context=doc.context), context=activating(CANVAS)
+        )
+    )
+    task_id = (await writing.next()).task.id
+    served.gate.let(31)
+    while "chunk" not in names(writing):
+        await writing.next()
+    assert REWRITTEN.startswith(edit_text(writing))
+    plain, late = watching(served, task_id, way=way), watching(served, task_id, CANVAS, way=way)
+    for watcher in (plain, late):
+        await watcher.next()
+    served.gate.open()
+    for watcher in (writing, plain, late):
+        await watcher.rest()
+    started, *_, ended = phases(writing)
+    assert (started["mode"], ended["phase"]) == ("suggest", "suggested")
+    assert edit_text(writing) == REWRITTEN
+    assert folded(late.seen).seen() == folded(writing.seen).seen()
+    for stream in (writing, plain, late):
+        assert not any(event.HasField("artifact_update") for event in stream.seen)
+    assert await doc.read() == (1, WORDS)
+    await doc.run(doc.operation("accept-all", by="agent"))
+    assert await doc.read() == (2, REWRITTEN)
+
+
+async def test_a_rewrite_that_is_canceled_is_taken_back_and_suggests_nothing(served: Served) -> None:
+    doc = await where_agents_suggest(served)
+    request = asking(f"slowly rewrite {REWRITTEN}", context=doc.context)
+    writing = Stream(served.client().send_message(request, context=activating(CANVAS)))
+    task_id = (await writing.next()).task.id
+    served.gate.let(31)
+    while "chunk" not in names(writing):
+        await writing.next()
+    await served.client().cancel_task(pb.CancelTaskRequest(id=task_id), context=activating(CANVAS))
+    await writing.rest()
+    assert names(writing)[-2:] == ["abort", "canceled"]
+    listed = await served.http.get(f"/artifacts/{doc.context}/{doc.artifact_id}/annotations")
+    assert (listed.json()["total"], await doc.read()) == (0, (1, WORDS))

@@ -11,11 +11,19 @@ from a2a_canvas.store.annotations.annotation_store import InMemoryAnnotations
 from a2a_canvas.store.annotations.review import Review
 from a2a_canvas.store.annotations.suggesting_store import SuggestingStore
 from a2a_canvas.store.changes import AppendParts, EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.errors import PeopleDecide, VersionConflict
+from a2a_canvas.store.edit_events import (
+    EditAborted,
+    EditChunk,
+    EditEvent,
+    EditStarted,
+    EditSuggested,
+    Selection,
+)
+from a2a_canvas.store.errors import PeopleDecide, TooManyAnnotations, VersionConflict
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, Ref, text_part
-from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.spans import Span, splice, to_codepoints
 from tests.fakes import Clock, ids
 
 TEXT = "One two.\nThree four.\n"
@@ -47,6 +55,18 @@ class SuggestingTask:
 
     async def suggested(self) -> list[tuple[str, str | None]]:
         return [(each.quote.exact, each.replacement) for each in await self.annotations.list("c", "a")]
+
+    def shown(self, old: str) -> list[str]:
+        """The text as subscribers have seen each edit grow: `old[:start] + chunks + old[end:]`, whose end is told."""
+        edits = [event for event in self.told if isinstance(event, EditEvent)]
+        texts = []
+        for start in (event for event in edits if isinstance(event, EditStarted)):
+            mine = [event for event in edits if event.edit_id == start.edit_id]
+            assert (start.mode, start.version) == ("suggest", 1)
+            assert isinstance(mine[-1], EditSuggested | EditAborted)
+            at = [to_codepoints(old, place, "utf16") for place in (start.selection.start, start.selection.end)]
+            texts.append(splice(old, Span(*at), "".join(each.chunk for each in mine if isinstance(each, EditChunk))))
+        return texts
 
     async def text(self) -> str:
         return (await self.artifacts.get(REF)).text
@@ -84,7 +104,10 @@ async def test_however_a_call_is_cut_what_it_wrote_is_what_accepting_makes(old, 
         await task.store.apply(REF, AppendParts((text_part(piece),), done=False))
     await task.store.complete_call(REF)
     assert await task.text() == old
-    assert await task.accepted() == ("" if replaces else old) + "".join(written)
+    new = ("" if replaces else old) + "".join(written)
+    for shown in task.shown(old):
+        assert shown == new
+    assert await task.accepted() == new
 
 
 async def test_what_is_appended_in_several_calls_is_one_insertion() -> None:
@@ -108,6 +131,58 @@ async def test_a_call_that_is_cut_off_leaves_nothing() -> None:
     assert await task.store.discard(REF) is None
     assert await task.store.close(REF) is None
     assert (await task.suggested(), task.told) == ([], [])
+
+
+async def write(task: SuggestingTask, *pieces: str) -> None:
+    """A rewrite that has not ended."""
+    for at, piece in enumerate(pieces):
+        kind = AppendParts if at else ReplaceParts
+        await task.store.apply(REF, kind((text_part(piece),), done=False))
+
+
+async def test_a_rewrite_is_seen_as_it_grows_from_the_first_line_that_differs() -> None:
+    task = await SuggestingTask().ready("😀 one.\nTwo.\nThree.\n")
+    await write(task, "😀 o", "ne.\nTw")
+    assert task.told == []
+    await write_on(task, "ice.\n", "Drei")
+    started, *grown = task.told
+    place = Selection(8, 20)
+    assert started == EditStarted(started.edit_id, "a", place, "replace", 1, "suggest")
+    assert grown == [EditChunk(started.edit_id, "a", place, chunk) for chunk in ("Twice.\n", "Drei")]
+    await write_on(task, ".\n")
+    await task.store.complete_call(REF)
+    *_, suggested, ended = task.told
+    assert isinstance(suggested, AnnotationsChanged)
+    assert ended == EditSuggested(started.edit_id, "a", place, suggested.changed[0].annotation_id)
+    assert await task.suggested() == [("Two", "Twice"), ("Three", "Drei")]
+
+
+async def write_on(task: SuggestingTask, *pieces: str) -> None:
+    for piece in pieces:
+        await task.store.apply(REF, AppendParts((text_part(piece),), done=False))
+
+
+async def test_what_was_seen_of_a_call_that_is_cut_off_or_begins_again_is_taken_back() -> None:
+    task = await SuggestingTask().ready()
+    await write(task, "Another")
+    await write(task, "A third")
+    await task.store.discard(REF)
+    kinds = [EditStarted, EditChunk, EditAborted]
+    assert [type(event) for event in task.told] == [*kinds, *kinds]
+    assert await task.suggested() == []
+
+
+async def test_what_was_seen_of_suggestions_that_are_refused_is_taken_back() -> None:
+    task = await SuggestingTask().ready()
+    await write(task, "Another")
+    task.review.suggest = refuse
+    with pytest.raises(TooManyAnnotations):
+        await task.store.complete_call(REF)
+    assert isinstance(task.told[-1], EditAborted)
+
+
+async def refuse(*_) -> None:
+    raise TooManyAnnotations("a", 1)
 
 
 async def test_a_restored_version_is_suggested_by_hunk() -> None:
