@@ -179,6 +179,20 @@ async def test_who_may_only_comment_is_not_offered_the_agent(
     await expect(bar(guest.page).get_by_role("button")).to_have_text(["Back", "Comment"])
 
 
+async def test_what_is_written_in_a_reply_has_the_whole_width_of_its_thread(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "gulls")
+    await comment(page, LONG, "Why?")
+    await button(page).click()
+    reply = thread(page, "Why?").get_by_role("textbox", name="Reply…")
+    empty = await reply.bounding_box()
+    await reply.fill("Because")
+    await expect(thread(page, "Why?").get_by_role("button", name="Ask the agent")).to_be_visible()
+    written = await reply.bounding_box()
+    assert empty
+    assert written
+    assert written["width"] == empty["width"]
+
+
 async def test_a_comment_is_deleted_after_a_question(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "wasps")
     await comment(page, LONG, "Oh?")
