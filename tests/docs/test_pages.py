@@ -20,6 +20,7 @@ FOREIGN_OPTIONS = {
     *("--rm", "--name", "--restart", "--stop-timeout", "--build", "--build-arg", "--scale"),  # docker
     *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
     *("--require-hashes", "--no-deps", "--no-build-isolation"),  # pip
+    *("--yes", "--no-install-recommends"),  # apt-get
     *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
     *("--only", "--quick"),  # the benchmarks

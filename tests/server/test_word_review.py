@@ -63,3 +63,15 @@ async def test_the_file_of_a_version_and_other_formats_have_the_text_alone(doc: 
     assert "Tide pools" in latex.text
     assert "Rock" not in latex.text
     assert "Which?" not in latex.text
+
+
+async def test_a_long_text_with_comments_is_refused_with_what_to_do_instead(
+    doc: Doc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a2a_canvas.server.protocols.artifacts.conversions.MAX_MARKED_TEXT", 30)
+    refused = await word(doc)
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"] == (
+        "The text has 32 bytes with its comments and suggestions; up to 30 can be converted. "
+        "…/versions/{n}?format=docx is without them."
+    )

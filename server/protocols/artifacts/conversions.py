@@ -20,6 +20,7 @@ from a2a_canvas.server.protocols.artifacts.documents.document_formats import (
     markdown_of,
 )
 from a2a_canvas.server.protocols.artifacts.documents.pandoc import (
+    MAX_MARKED_TEXT,
     MAX_TEXT,
     ConversionFailed,
     Pandoc,
@@ -93,9 +94,15 @@ class Conversions:
         if markdown is None:
             raise not_acceptable(f"Only a Markdown text can be {form.name}. Ask for application/json, or for ?raw=1.")
         text, name = markdown.text, file_name(content.name, artifact_id)
-        _check_size(markdown.size, "The text")
+        if markdown.size > MAX_TEXT:
+            said = f"The text has {markdown.size:,} bytes; up to {MAX_TEXT:,} can be converted."
+            raise ResourceError(Refusal(CONVERSION_FAILED, f"{said} ?raw=1 is the text itself."))
         marks = await run_comparison(partial(review_marks, placed), text) if form.marks else ()
-        _check_size(markdown.size + sum(each.size for each in marks), "The text, with its comments and suggestions,")
+        size = markdown.size + sum(each.size for each in marks)
+        if marks and size > MAX_MARKED_TEXT:
+            said = f"The text has {size:,} bytes with its comments and suggestions; up to {MAX_MARKED_TEXT:,} can be"
+            other = f"…/versions/{{n}}?format={form.name} is without them."
+            raise ResourceError(Refusal(CONVERSION_FAILED, f"{said} converted. {other}"))
         title = split_extension(name)[0]
         try:
             program = await self._pandoc.find()
@@ -114,9 +121,3 @@ class Conversions:
             raise ResourceError(Refusal(OverloadedError, said)) from None
         named = {"Content-Disposition": attachment(f"{title}{form.extension}")}
         return Response(body, headers=headers | named | {"Content-Type": form.media_type})
-
-
-def _check_size(size: int, what: str) -> None:
-    if size > MAX_TEXT:
-        said = f"{what} has {size:,} bytes; up to {MAX_TEXT:,} can be converted. ?raw=1 is the text itself."
-        raise ResourceError(Refusal(CONVERSION_FAILED, said))

@@ -41,6 +41,8 @@ MEMORY: Final = "512m"
 """Of pandoc's heap, as its runtime reads it."""
 MAX_TEXT: Final = 2**20
 """Bytes of a text: pandoc takes some seconds for that many."""
+MAX_MARKED_TEXT: Final = 2**19
+"""The same, with its comments and suggestions: the text is parsed twice, with positions."""
 MAX_OUTPUT: Final = 64 * 2**20
 MAX_COMPLAINT: Final = 2000
 """Bytes that are kept of what pandoc writes on stderr."""

@@ -56,8 +56,8 @@ class ReviewMark:
 
     @property
     def size(self) -> int:
-        """Characters of all its texts."""
-        return len(self.new or "") + sum(len(each.text) for each in self.thread)
+        """UTF-8 bytes of all its texts."""
+        return sum(len(each.encode()) for each in (self.new or "", *(remark.text for remark in self.thread)))
 
 
 def review_marks(placed: Iterable[PlacedAnnotation], text: str) -> tuple[ReviewMark, ...]:

@@ -3,7 +3,7 @@
 Rule 1: the trees are those of the two texts, each parsed as a whole, so a word processor that rejects all changes has
         the text, and one that accepts all has the text with the suggestions. Where a node of the one is in the other
         follows from the edits between the texts, not from a comparison.
-Rule 2: what is only in the first tree is deleted, what is only in the second is inserted: whole words, lines of code,
+Rule 2: what is only in the first tree is deleted, what is only in the second is inserted: words, blocks of code,
         paragraphs. Each is a change by the author of the suggestion that touches it.
 Rule 3: word processors do not track the shape of a table, nor a rule between paragraphs. Suggestions that change one
         are named in `untracked`.

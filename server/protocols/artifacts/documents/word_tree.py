@@ -63,6 +63,11 @@ class WordTree:
         self._blocks, self._text, self._signatures = blocks, text, signatures
         self._leaves = [*leaves(blocks)]
         self._old = [n for n, each in enumerate(self._leaves) if each.get("change", ("",))[0] != INSERTION]
+        self._changed: dict[int, tuple[int, int]] = {}
+        for number, leaf in enumerate(self._leaves):
+            if change := leaf.get("change"):
+                first, _ = self._changed.get(change[1], (number, number))
+                self._changed[change[1]] = first, number
         ranges = [self._leaves[n]["at"] for n in self._old]
         self._starts, self._ends = ([*accumulate((each[side] for each in ranges), max)] for side in (0, 1))
         self._events: defaultdict[int, list[tuple[int, Node]]] = defaultdict(list)
@@ -70,10 +75,11 @@ class WordTree:
 
     def comment_on_change(self, key: int, comments: Iterable[WordComment]) -> bool:
         """Adds comments on what a suggestion changes; False if that is nothing."""
-        changed = [n for n, each in enumerate(self._leaves) if each.get("change", ("", -1))[1] == key]
-        if changed:
-            self._add((changed[0], 0), (changed[-1], self._size(changed[-1])), comments)
-        return bool(changed)
+        if key not in self._changed:
+            return False
+        first, last = self._changed[key]
+        self._add((first, 0), (last, self._size(last)), comments)
+        return True
 
     def comment_on_passage(self, span: Span, comments: Iterable[WordComment]) -> None:
         """Adds comments on a passage of the text."""
