@@ -13,6 +13,8 @@ import { findEntries, findLines, versionIn } from "./find.js";
 /** @typedef {{focus: () => void, undo: () => void, redo: () => void, save: () => void, developer: () => void, help: () => void, headings: () => Promise<Heading[]>, goTo: (artifactId: string, range: {start: number, end: number}) => void}} Actions */
 
 const SEARCH_AFTER_MS = 150;
+/** So many headings leave room for conversations, until something is searched for. */
+const FIRST_HEADINGS = 12;
 const GROUPS = { action: TEXT.actions, document: TEXT.documents, heading: TEXT.outline, version: TEXT.versions, conversation: TEXT.conversations, line: TEXT.inText };
 
 /**
@@ -56,7 +58,7 @@ export async function openPalette(app, actions) {
     const query = field.value;
     const lines = Object.values(store.state.artifacts).flatMap((artifact) => linesOf(actions, artifact, query));
     const asked = versionEntries(app, query);
-    shown = [...asked, ...findEntries(query, [...actionEntries(app, actions), ...documentEntries(app), ...headings, ...conversationEntries(app, contexts)]), ...lines];
+    shown = [...asked, ...findEntries(query, [...actionEntries(app, actions), ...documentEntries(app), ...(query.trim() ? headings : headings.slice(0, FIRST_HEADINGS)), ...conversationEntries(app, contexts)]), ...lines];
     chosen = 0;
     draw();
   }

@@ -80,6 +80,8 @@ async def test_the_palette_lists_the_headings_and_leads_to_the_line_that_it_find
     await page.get_by_role("tab", name="guide.md").click()
     await page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog", name="Find")
+    await expect(palette.get_by_role("option", name="Detail 5", exact=True)).to_be_attached()
+    await expect(palette.get_by_text("Conversations", exact=True)).to_be_attached()
     await palette.get_by_role("combobox").fill("detail 12")
     await expect(palette.get_by_role("option").first).to_have_text("Detail 12")
     await page.keyboard.press("Enter")

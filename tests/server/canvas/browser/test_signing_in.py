@@ -41,7 +41,9 @@ async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: Op
     page = visit.page
     label = await dialog(page).get_by_text("Key or token", exact=True).bounding_box()
     about = await dialog(page).get_by_text("Paste the key").bounding_box()
-    assert label and about and label["y"] - about["y"] - about["height"] > 8
+    assert label
+    assert about
+    assert label["y"] - about["y"] - about["height"] > 8
     await enter(page, new_key())
     await expect(dialog(page).get_by_role("alert")).to_have_text(
         "The server does not recognise this key. Check that you copied all of it, or ask for a new one."
