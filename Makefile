@@ -13,7 +13,7 @@ VENV = uv venv --seed --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node setup-agui vendor page serve demo test test-all conversations check bench fuzz docs screenshots office lock clean
+.PHONY: help setup setup-node setup-agui vendor page serve demo test test-all conversations check bench fuzz hands docs screenshots office lock clean
 
 TSC := node_modules/.bin/tsc
 
@@ -98,6 +98,9 @@ fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --
 
 office: setup  ## open a Word file with suggestions and comments in LibreOffice (Debian: libreoffice-writer must be there)
 	TESTS_NEED_OFFICE=1 $(BIN)/python -m pytest tests/server/protocols/artifacts/documents/test_word_file.py $(ARGS)
+
+hands: setup  ## people and agents on one document while servers are killed (ARGS="--seconds 60 --people 5 --database postgresql --seed 1")
+	$(BIN)/python -m bench.hands $(ARGS)
 
 docs: setup  ## write the generated tables of docs/settings.md, docs/observability.md, docs/limits.md and docs/scaling.md
 	$(BIN)/python -m tests.docs.settings_table

@@ -23,7 +23,7 @@ FOREIGN_OPTIONS = {
     *("--yes", "--no-install-recommends"),  # apt-get
     *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
-    *("--only", "--quick"),  # the benchmarks
+    *("--only", "--quick", "--seconds", "--people", "--agents", "--think", "--seed"),  # the benchmarks
 }
 
 
