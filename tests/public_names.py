@@ -57,9 +57,13 @@ def _errors() -> Iterator[str]:
         yield f"error {reason} {http_status} {status} {rpc_code(kind)}"
 
 
+_PANDOC_TREES = ("source_tree", "tracked_tree", "paragraph_ends")
+"""Modules whose keys are those of pandoc's trees."""
+
+
 def _from_code() -> Iterator[str]:
     for path in (ROOT / "server").rglob("*.py"):
-        written = "protocols" in path.parts
+        written = "protocols" in path.parts and path.stem not in _PANDOC_TREES
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Call(func=ast.Name(id="about"), keywords=keywords):

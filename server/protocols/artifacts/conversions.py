@@ -27,7 +27,7 @@ from a2a_canvas.server.protocols.artifacts.documents.pandoc import (
     PandocBusy,
     PandocMissing,
 )
-from a2a_canvas.server.protocols.artifacts.documents.review import review_marks
+from a2a_canvas.server.protocols.artifacts.documents.word_review import review_marks
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name, split_extension
 from a2a_canvas.server.protocols.artifacts.raw_content import SANDBOXED
 from a2a_canvas.server.protocols.artifacts.refusals import (

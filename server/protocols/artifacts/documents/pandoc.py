@@ -4,7 +4,7 @@ Rule 1: pandoc is a program that the operator may install. It is looked for at e
 Rule 2: it runs twice. The first run parses the text of strangers in pandoc's sandbox; between the two the tree is
         cleaned (`document_formats.py`). The second writes a document that names nothing to fetch; Debian's pandoc
         cannot write in its sandbox, because that hides its own templates. For a text with suggestions, the one with
-        them is parsed likewise, and the two trees become one (`review.py`).
+        them is parsed likewise, and the two trees become one (`word_review.py`).
 Rule 3: a run has no terminal, no variables of the server, no proxy that answers, and nothing but its input on stdin. It
         has SECONDS and MEMORY, and its process group is killed at the end, whatever the end is.
 Rule 4: RUNNING conversions run at a time, WAITING wait, and others are refused at once.
@@ -28,8 +28,8 @@ from typing import Any, Final
 
 from a2a_canvas.server.protocols.artifacts.documents.document_formats import READER, DocumentFormat, clean_tree
 from a2a_canvas.server.protocols.artifacts.documents.paragraph_ends import write_paragraph_ends
-from a2a_canvas.server.protocols.artifacts.documents.review import Review, ReviewMark
 from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS
+from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark, WordReview
 
 logger = logging.getLogger(__name__)
 
@@ -174,18 +174,18 @@ class _Conversion:
     async def run(self, marks: Sequence[ReviewMark]) -> bytes:
         if not marks:
             return await self._write(await self._tree(self.text))
-        review = Review(self.text, marks)
+        review = WordReview(self.text, marks)
         old = await self._tree(self.text, SOURCE_POSITIONS)
-        file = await self._write({**old, "blocks": await self._tracked(review, old)})
+        file = await self._write({**old, "blocks": await self._make_blocks(review, old)})
         return await asyncio.to_thread(write_paragraph_ends, file)
 
-    async def _tracked(self, review: Review, old: Mapping[str, Any]) -> list[Any]:
+    async def _make_blocks(self, review: WordReview, old: Mapping[str, Any]) -> list[Any]:
         for attempt in range(ATTEMPTS + 1):
             if attempt == ATTEMPTS:
                 review.give_up()
             new = await self._tree(review.edits.text, SOURCE_POSITIONS) if review.edits.keys else old
             with _nesting():
-                blocks = await asyncio.to_thread(review.tracked, old["blocks"], new["blocks"])
+                blocks = await asyncio.to_thread(review.make_blocks, old["blocks"], new["blocks"])
             if blocks is not None:
                 return blocks
         raise AssertionError("without suggestions nothing is untracked")

@@ -116,12 +116,12 @@ def _row_groups(content: Any) -> list[Any]:
 def _with_cells(content: Any, lists: Iterator[list[Node]]) -> Any:
     attributes, caption, columns, head, bodies, foot = content
 
-    def renewed(rows: Any) -> Any:
+    def renew(rows: Any) -> Any:
         return [[row[0], [[*cell[:4], next(lists)] for cell in row[1]]] for row in rows]
 
-    head = [head[0], renewed(head[1])]
-    bodies = [[*section[:2], *map(renewed, section[2:])] for section in bodies]
-    return [attributes, caption, columns, head, bodies, [foot[0], renewed(foot[1])]]
+    head = [head[0], renew(head[1])]
+    bodies = [[*section[:2], *map(renew, section[2:])] for section in bodies]
+    return [attributes, caption, columns, head, bodies, [foot[0], renew(foot[1])]]
 
 
 class _Locator:
@@ -135,7 +135,7 @@ class _Locator:
     def nodes(self, values: Sequence[Node], around: Range) -> list[Node]:
         if values and isinstance(values[0], list):
             return self._items(values, around)
-        found = _fill([each for value in values for each in self._unwrapped(value, None)], around)
+        found = _fill([each for value in values for each in self._unwrap(value, None)], around)
         return [self._with_children(node) for node in found]
 
     def _items(self, items: Sequence[Any], around: Range) -> list[Node]:
@@ -150,12 +150,12 @@ class _Locator:
         lists = child_lists(node)
         return with_lists(node, [self.nodes(each, node["at"]) for each in lists]) if lists else node
 
-    def _unwrapped(self, node: Node, at: Range | None) -> Iterator[Node]:
+    def _unwrap(self, node: Node, at: Range | None) -> Iterator[Node]:
         kind, content = node["t"], node.get("c")
         if kind in _WRAPPERS and content:
             within = self._range(content[0]) or at
             for each in content[1]:
-                yield from self._unwrapped(each, within)
+                yield from self._unwrap(each, within)
             return
         if kind in _ATTRIBUTES_AT and content:
             index = _ATTRIBUTES_AT[kind]

@@ -21,14 +21,14 @@ class TextReplacement:
     span: Span
     new: str
 
-    def narrowed(self, text: str) -> TextReplacement:
+    def narrow(self, text: str) -> TextReplacement:
         """The same edit of what it really changes."""
         inner, new = difference(self.span.extract(text), self.new)
         return TextReplacement(self.key, Span(self.span.start + inner.start, self.span.start + inner.end), new)
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _EditPlace:
     edit: TextReplacement
     old: tuple[int, int]
     new: tuple[int, int]
@@ -42,11 +42,11 @@ class TextEdits:
     """
 
     def __init__(self, text: str, replacements: Iterable[TextReplacement]) -> None:
-        self._placed: list[_Placed] = []
+        self._placed: list[_EditPlace] = []
         shift = 0
         for edit in _apart(replacements):
             start, end = edit.span.start, edit.span.end
-            self._placed.append(_Placed(edit, (start, end), (start + shift, start + shift + len(edit.new))))
+            self._placed.append(_EditPlace(edit, (start, end), (start + shift, start + shift + len(edit.new))))
             shift += len(edit.new) - (end - start)
         self._olds, self._news = ([getattr(each, side)[0] for each in self._placed] for side in ("old", "new"))
         self.keys = frozenset(each.edit.key for each in self._placed)
@@ -59,7 +59,7 @@ class TextEdits:
             done = each.old[1]
         return "".join((*pieces, text[done:]))
 
-    def moved(self, place: int) -> Iterator[int]:
+    def find_places(self, place: int) -> Iterator[int]:
         """Where a place of the old text may be in the new one: behind what is inserted there, or before it; nowhere if
         it is inside of what is replaced."""
         index = bisect_right(self._olds, place) - 1
@@ -79,7 +79,7 @@ class TextEdits:
         starts = self._news if inserted else self._olds
         near = self._placed[max(0, bisect_left(starts, at[0]) - 1) : bisect_right(starts, at[1]) + 1]
 
-        def distance(each: _Placed) -> int:
+        def distance(each: _EditPlace) -> int:
             start, end = each.new if inserted else each.old
             return max(start - at[1], at[0] - end)
 

@@ -61,15 +61,15 @@ class Tracker:
             if index < 0:
                 waiting.append(node)
                 continue
-            merged += [self._changed(each, DELETION) for each in waiting]
-            merged += [self._changed(each, INSERTION) for each in news[done:index]]
+            merged += [self._mark_change(each, DELETION) for each in waiting]
+            merged += [self._mark_change(each, INSERTION) for each in news[done:index]]
             merged.append(self._both(node, news[index]))
             waiting, done = [], index + 1
-        merged += [self._changed(each, DELETION) for each in waiting]
-        return merged + [self._changed(each, INSERTION) for each in news[done:]]
+        merged += [self._mark_change(each, DELETION) for each in waiting]
+        return merged + [self._mark_change(each, INSERTION) for each in news[done:]]
 
     def _counterpart(self, node: Node, news: Sequence[Node], by_start: dict[int, list[int]], least: int) -> int:
-        for start in self._edits.moved(node["at"][0]):
+        for start in self._edits.find_places(node["at"][0]):
             for index in by_start.get(start, ()):
                 if index >= least and _is_same(node, news[index]):
                     return index
@@ -81,7 +81,7 @@ class Tracker:
             return old
         return with_lists(old, [self.merge(*each) for each in zip(lists, child_lists(new), strict=True)])
 
-    def _changed(self, node: Node, change: str) -> Node:
+    def _mark_change(self, node: Node, change: str) -> Node:
         kind = node["t"]
         owners = self._edits.owners(source_range(node), inserted=change == INSERTION)
         if kind in LEAVES:
@@ -91,7 +91,7 @@ class Tracker:
             return node
         if kind == "Header" and change == DELETION:  # its name is that of the heading which replaces it
             node = {**node, "c": [node["c"][0], ["", [], []], node["c"][2]]}
-        changed = with_lists(node, [[self._changed(each, change) for each in some] for some in child_lists(node)])
+        changed = with_lists(node, [[self._mark_change(each, change) for each in some] for some in child_lists(node)])
         return {**changed, "change": (change, owners[0])} if kind in _PARAGRAPHS else changed
 
 

@@ -88,7 +88,7 @@ class WordTree:
 
     def blocks(self) -> list[Node]:
         """The blocks for the writer."""
-        return self._rendered(self._blocks, iter(range(len(self._leaves))))
+        return self._render(self._blocks, iter(range(len(self._leaves))))
 
     # -------------------------------------------------------------------- comments
 
@@ -96,7 +96,7 @@ class WordTree:
         for each in comments:
             number = ["id", str(self._comments)]
             self._comments += 1
-            signed = [number, *_signed(each.signature)]
+            signed = [number, *_attributes(each.signature)]
             words = [*_lines(each.text)]
             for (leaf, offset), mark in (
                 (start, {"t": "Span", "c": [["", ["comment-start"], signed], words]}),
@@ -132,7 +132,7 @@ class WordTree:
 
     # ------------------------------------------------------------------- rendering
 
-    def _rendered(self, nodes: Sequence[Node], numbers: Iterator[int]) -> list[Node]:
+    def _render(self, nodes: Sequence[Node], numbers: Iterator[int]) -> list[Node]:
         pieces: list[tuple[Any, Node]] = []  # the change of each, and the node
         for node in nodes:
             if node["t"] not in LEAVES:
@@ -150,7 +150,7 @@ class WordTree:
         return rendered
 
     def _container(self, node: Node, numbers: Iterator[int]) -> Node:
-        lists = [self._rendered(each, numbers) for each in child_lists(node)]
+        lists = [self._render(each, numbers) for each in child_lists(node)]
         if change := node.get("change"):
             lists[0].append(self._end(change))
         return plain_list(bare(with_lists(node, lists) if lists else node))
@@ -182,14 +182,14 @@ class WordTree:
 
     def _span(self, change: tuple[str, int], inlines: list[Node]) -> Node:
         kind, key = change
-        return {"t": "Span", "c": [["", [kind], _signed(self._signatures[key])], inlines]}
+        return {"t": "Span", "c": [["", [kind], _attributes(self._signatures[key])], inlines]}
 
     def _end(self, change: tuple[str, int]) -> Node:
         signature = self._signatures[change[1]]
         return {"t": "RawInline", "c": ["openxml", end_marker(change[0], signature.by, signature.at)]}
 
 
-def _signed(signature: Signature) -> list[list[str]]:
+def _attributes(signature: Signature) -> list[list[str]]:
     return [["author", signature.by], ["date", signature.at]]
 
 

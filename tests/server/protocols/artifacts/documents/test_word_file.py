@@ -21,7 +21,7 @@ import pytest
 from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS
 from a2a_canvas.server.protocols.artifacts.documents.pandoc import Pandoc
 from a2a_canvas.server.protocols.artifacts.documents.paragraph_ends import end_marker, write_paragraph_ends
-from a2a_canvas.server.protocols.artifacts.documents.review import ReviewMark
+from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark
 from a2a_canvas.server.protocols.artifacts.documents.word_tree import Signature, WordComment
 from a2a_canvas.store.text.spans import Span
 from tests.pandoc_program import need_pandoc

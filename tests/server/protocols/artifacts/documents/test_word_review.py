@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS, READER, clean_tree
-from a2a_canvas.server.protocols.artifacts.documents.review import Review, ReviewMark, review_marks
 from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS
+from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark, WordReview, review_marks
 from a2a_canvas.server.protocols.artifacts.documents.word_tree import Signature, WordComment
 from a2a_canvas.store.annotations.annotation import Annotation, PlacedAnnotation, Quote, Remark, ShownState, Writer
 from a2a_canvas.store.text.spans import Span
@@ -74,8 +74,8 @@ def on(old: str, new: str | None, *comments: str, number: int = 1, text: str = T
 def tracked(text: str, *marks: ReviewMark) -> tuple[list[Any], str]:
     """The blocks for the writer, and the text with the suggestions that are tracked in them."""
     need_pandoc()
-    review, old = Review(text, marks), parse(text, SOURCE_POSITIONS)
-    while (blocks := review.tracked(old, parse(review.edits.text, SOURCE_POSITIONS))) is None:
+    review, old = WordReview(text, marks), parse(text, SOURCE_POSITIONS)
+    while (blocks := review.make_blocks(old, parse(review.edits.text, SOURCE_POSITIONS))) is None:
         pass
     return blocks, review.edits.text
 

@@ -84,7 +84,7 @@ def _signature(writer: Writer, at: datetime) -> Signature:
     return Signature(writer.shown_name or writer.author, timestamp(at))
 
 
-class Review:
+class WordReview:
     """Makes the tree of a text with its marks.
 
     Attributes:
@@ -94,14 +94,14 @@ class Review:
     def __init__(self, text: str, marks: Sequence[ReviewMark]) -> None:
         self._text, self._marks = text, marks
         made = [
-            TextReplacement(each.number, each.span, each.new).narrowed(text)
+            TextReplacement(each.number, each.span, each.new).narrow(text)
             for each in marks
             if each.new is not None and not each.in_conflict
         ]
         self._replacements = [each for each in made if each.new or each.span.start < each.span.end]
         self.edits = TextEdits(text, self._replacements)
 
-    def tracked(self, old: Sequence[Node], new: Sequence[Node]) -> list[Node] | None:
+    def make_blocks(self, old: Sequence[Node], new: Sequence[Node]) -> list[Node] | None:
         """The blocks for the writer; None if some suggestions cannot be tracked: `edits` is without them then.
 
         Args:
