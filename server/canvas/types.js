@@ -206,6 +206,7 @@
  *   | {type: "activity", contextId: string, watchers: number, working: string[]}
  *   | {type: "presence", contextId: string, roster: import("./presence/roster.js").Roster}
  *   | {type: "connection", contextId: string|null, connection: Connection, retryAt: number}
+ *   | {type: "subscribed", contextId: string}
  *   | {type: "sending", contextId: string, message: Message}
  *   | {type: "not-sent", messageId: string, error: string}
  *   | {type: "discarded", messageId: string}

@@ -96,8 +96,11 @@ export function followContext(client, dispatch, given, { canvas, onGone, onRenam
     };
     while (!signal.aborted) {
       const seen = visibility.signal;
+      let isNew = true;
       try {
         for await (const { id, event, data } of client.contextEvents(contextId, last, onOpen, seen)) {
+          isNew && dispatch({ type: "subscribed", contextId });
+          isNew = false;
           last = id ?? last;
           take(event, data);
         }

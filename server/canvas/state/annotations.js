@@ -80,7 +80,7 @@ export function annotationsMoved(all, before, after, changes) {
   return withEntry(all, after.artifactId, { ...annotated, items, news: annotated.news + Number(isNew) });
 }
 
-/** After a stream was interrupted: it does not repeat what was missed. @param {Record<string, Annotated>} all */
+/** When a stream begins: what was missed before its first event is not repeated. @param {Record<string, Annotated>} all */
 export const allBehind = (all) => recordOf(Object.entries(all).map(([id, each]) => [id, { ...each, news: each.news + 1 }]));
 
 /** The annotations of an artifact as they are known. @param {State} state @param {string|undefined} artifactId @returns {AnnotationView[]} */

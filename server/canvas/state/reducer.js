@@ -97,10 +97,11 @@ export function reduce(state, action) {
       return {
         ...state,
         connection: action.connection,
-        annotations: action.connection === "online" && state.connection !== "online" ? allBehind(state.annotations) : state.annotations,
         losses: state.losses + Number(action.connection === "reconnecting" && state.connection !== "reconnecting"),
         retryAt: action.retryAt,
       };
+    case "subscribed":
+      return { ...state, annotations: allBehind(state.annotations) };
     case "sending":
       return withOutgoing(state, { message: action.message, contextId: action.contextId, error: "" });
     case "not-sent":
@@ -130,7 +131,7 @@ export function reduce(state, action) {
   }
 }
 
-const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "presence", "connection", "annotations-read", "annotations-changed"]);
+const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "presence", "connection", "subscribed", "annotations-read", "annotations-changed"]);
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;

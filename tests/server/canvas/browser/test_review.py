@@ -97,6 +97,22 @@ async def test_a_passage_is_commented_on_answered_and_resolved(window: OpenPage,
     await expect(page.get_by_role("log", name="Messages").get_by_role("article")).to_have_count(1)
 
 
+async def test_what_was_said_while_nobody_looked_is_there(
+    window: OpenPage, open_window: Opener, served: Served
+) -> None:
+    page = await with_document(window, served, "wrens")
+    other = await open_window(served.url, page.url.removeprefix(served.url))
+    await comment(page, FIRST, "Before.")
+    await button(other.page).click()
+    await expect(thread(other.page, "Before.")).to_be_visible()
+    await expect(page.get_by_title("2 people are viewing")).to_be_visible()
+    await other.turn(other.page, "hidden")
+    await expect(page.get_by_title("2 people are viewing")).to_be_hidden()
+    await comment(page, LONG, "Meanwhile.")
+    await other.turn(other.page, "visible")
+    await expect(thread(other.page, "Meanwhile.")).to_be_visible()
+
+
 async def test_a_reply_can_ask_the_agent_who_answers_in_the_thread(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "herons")
     await comment(page, LONG, "Why?")

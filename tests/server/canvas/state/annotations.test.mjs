@@ -46,7 +46,7 @@ test("the annotations of an artifact have to be read until they are", () => {
 for (const [what, action] of [
   ["an event", told([comment("n")])],
   ["a new version", artifact("Zero. " + TEXT, 2)],
-  ["an interrupted stream", { type: "connection", contextId, connection: "online", retryAt: 0 }],
+  ["the stream has begun again", { type: "subscribed", contextId }],
 ]) {
   test(`they have to be read again after ${what}`, () => {
     assert.equal(isBehind(fold(read([]), action).annotations, "a"), true);
