@@ -93,7 +93,12 @@ export function createDocumentPane(app) {
     scrollBy: (/** @type {number} */ pixels) => keyed.current()?.view.scroller.scrollBy({ top: pixels }),
     deselect: () => keyed.current()?.view.deselect(),
   };
-  const bar = createPassageBar(app, { ...places, annotate: (fields, text) => review.operate("annotate", fields, text) });
+  const bar = createPassageBar(app, {
+    ...places,
+    annotate: (fields, text) => review.operate("annotate", fields, text),
+    mayReplace: () => !keyed.current()?.typed && mayTypeShown(),
+    replace: ({ artifactId, start, end }, text) => changeText(artifactId, store.state.artifacts[artifactId]?.text ?? "", { start, end, text }),
+  });
   const outcome = createOutcome(app, { panel, rectOf: (range) => keyed.current()?.view.rectOf(toView(range) ?? { start: 0, end: 0 }) ?? null });
   app.flush = () => typing.flush();
   line.append(typing.status);
@@ -228,7 +233,7 @@ export function createDocumentPane(app) {
       onInput: (/** @type {import("./views.js").Input} */ input) => typing.takeInput(artifactId, input),
       onMove: (/** @type {{start: number, end: number}} */ range) => movedTo(artifactId, range),
     };
-    const ticks = store.state.version === null && mayType(store.state, artifact);
+    const ticks = mayTypeShown();
     const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
     const onFix = ticks ? (/** @type {string} */ error) => fix(artifactId, error) : undefined;
     const onChange = ticks ? (/** @type {string} */ shown, /** @type {any} */ change) => changeText(artifactId, shown, change) : undefined;
@@ -416,18 +421,29 @@ export function createDocumentPane(app) {
     ok || !app.isOpen(contextId) || app.notify("error", said);
   }
 
-  /** A change of a place in a text that is shown: the document may have a newer one. @param {string} artifactId @param {string} shown @param {{start: number, end: number, text: string}} change */
+  function mayTypeShown() {
+    const artifact = shownArtifact(store.state);
+    return store.state.version === null && artifact !== undefined && mayType(store.state, artifact);
+  }
+
+  /**
+   * A change of a place in a text that is shown: the document may have a newer one.
+   * @param {string} artifactId
+   * @param {string} shown
+   * @param {{start: number, end: number, text: string}} change
+   * @returns {Promise<boolean>} whether it is saved
+   */
   async function changeText(artifactId, shown, change) {
     const { contextId } = store.state;
     await typing.flush();
     if (!app.isOpen(contextId)) {
-      return;
+      return false;
     }
     const { text, version, open } = store.state.artifacts[artifactId] ?? { text: null };
     const place = text !== null && !open ? mapRange(change, changesOf(shown, text)) : null;
     if (text === null || !place || text.slice(place.start, place.end) !== shown.slice(change.start, change.end)) {
       app.notify("error", TEXT.placeChanged);
-      return;
+      return false;
     }
     const next = text.slice(0, place.start) + change.text + text.slice(place.end);
     const { ok, said, version: made = 0 } = await app.operate("put", artifactId, { text: next, baseVersion: version, merge: true });
@@ -436,6 +452,7 @@ export function createDocumentPane(app) {
     } else if (app.isOpen(contextId)) {
       app.notify("error", said);
     }
+    return Boolean(ok);
   }
 
   /** Resolves when a version is there. What is missed while disconnected comes later. @param {string} artifactId @param {number} version */

@@ -61,7 +61,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {(range: SourceRange) => void} [onMove]  the user has moved the cursor, where there is one
  * @property {import("./markdown/links.js").Documents} [documents]  of the same conversation
  * @property {(why: string) => void} [onBroken]  the text is not what its kind says
- * @property {(shown: string, change: {start: number, end: number, text: string}) => Promise<void>} [onChange]  the user has changed
+ * @property {(shown: string, change: {start: number, end: number, text: string}) => Promise<unknown>} [onChange]  the user has changed
  *     a place of the text that is shown
  * @property {boolean} [isFramed]  the page is in a frame itself: programs do not run there
  * @property {(error: string) => void} [onFix]  the user wants an error of a program to be fixed

@@ -1,13 +1,14 @@
 // @ts-check
 /**
- * The bar beside a selected passage: an instruction field, quick actions, *Comment* and *Suggest*. It closes when something
- * was chosen. Who may only comment, or where the agent rewrites no passages, is offered the last two.
+ * The bar beside a selected passage: an instruction field, quick actions, *Edit text*, *Comment* and *Suggest*. It closes when
+ * something was chosen. Who may only comment is offered the last two.
  *
  * The focus stays in the document until the user moves it here: with Tab, or by clicking into the field. While the pointer is
  * down in the document the bar is away.
  */
 
-import { button } from "../controls.js";
+import { copyText } from "../clipboard.js";
+import { button, iconButton } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { ask } from "../layout.js";
 import { mayComment, mayEdit, shownArtifact } from "../state/reducer.js";
@@ -27,9 +28,11 @@ const MARGIN = 8;
  * @param {(pixels: number) => void} options.scrollBy  scrolls the document
  * @param {() => void} options.deselect  leaves nothing selected in the document
  * @param {(fields: Record<string, any>, text: string) => Promise<import("../app.js").Result>} options.annotate
+ * @param {() => boolean} options.mayReplace  whether the user may write in place of the passage, and cannot type there
+ * @param {(selection: PassageSelection, text: string) => Promise<boolean>} options.replace  whether it is saved
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annotate }) {
+export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annotate, mayReplace, replace }) {
   const { store } = app;
   const { rewrite } = createRewriting(app);
   const place = h("span", { class: "passage-place" });
@@ -51,9 +54,10 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     button(TEXT.rewrite, null, { type: "submit", class: "button button-primary" }),
   );
   const said = h("p", { class: "visually-hidden", role: "status" });
+  const edit = iconButton("edit", TEXT.editText, () => write("edit"));
   const comment = button(TEXT.comment, () => write("comment"), { sign: "chat" });
-  const suggest = button(TEXT.suggest, () => write("suggest"), { sign: "edit" });
-  const notes = h("div", { class: "passage-notes", role: "group", "aria-label": TEXT.notes }, comment, suggest);
+  const suggest = button(TEXT.suggest, () => write("suggest"));
+  const notes = h("div", { class: "passage-notes", role: "group", "aria-label": TEXT.notes }, edit, comment, suggest);
   const note = createNote({ send: giveNote, mayAsk: () => mayEdit(store.state), back: () => (toChange(), (form.hidden ? comment : field).focus()) });
   const top = h("div", { class: "passage-top" }, form, notes);
   const head = h("div", { class: "passage-head" }, place, actions);
@@ -91,6 +95,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
   function update(selection) {
     const artifact = shownArtifact(store.state);
     if (!mayComment(store.state) || !selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
+      keepWords();
       hide();
       return;
     }
@@ -98,6 +103,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     if (note.element.hidden) {
       form.hidden = actions.hidden = !rewrites();
     }
+    edit.hidden = !mayReplace() || Boolean(selection.others?.length);
     place.textContent = placeOf(selection);
     place.title = charactersOf(selection);
     if (bar.hidden) {
@@ -138,6 +144,12 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     return mayEdit(store.state) && rewritesPassages(store.state.server?.card);
   }
 
+  /** The passage is gone: nothing that was written for it is lost. */
+  function keepWords() {
+    const words = note.unsent();
+    words && app.notify("error", TEXT.placeChanged, { label: TEXT.copy, run: () => void copyText(words) });
+  }
+
   /** @param {import("./note.js").NoteKind} kind */
   function write(kind) {
     const { selection } = store.state;
@@ -162,6 +174,12 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     const { selection } = store.state;
     if (!selection) {
       return false;
+    }
+    if (kind === "edit") {
+      const isSaved = await replace(selection, text);
+      isSaved && close();
+      isSaved && deselect();
+      return isSaved;
     }
     const { version: baseVersion, start, end, text: passage } = selection;
     const isSuggestion = kind === "suggest";

@@ -1,11 +1,14 @@
 // @ts-check
-/** The part of the bar in which the user comments on the selected passage, or writes what should stand there. */
+/** The part of the bar in which the user comments on the selected passage, or writes what should stand there: as a suggestion, or at once. */
 
 import { button } from "../controls.js";
 import { h, setText } from "../dom.js";
 import { TEXT } from "../strings.js";
 
-/** @typedef {"comment"|"suggest"} NoteKind */
+/** @typedef {"comment"|"suggest"|"edit"} NoteKind */
+
+const LABELS = { comment: TEXT.yourComment, suggest: TEXT.yourSuggestion, edit: TEXT.newText };
+const VERBS = { comment: TEXT.comment, suggest: TEXT.suggest, edit: TEXT.save };
 
 /**
  * @param {object} options
@@ -18,20 +21,22 @@ export function createNote({ send, back, mayAsk }) {
   let kind = "comment";
   /** What was not sent is there when somebody comments again. */
   let draft = "";
+  let passage = "";
   const field = h("textarea", { class: "field passage-note-field", rows: 2, dir: "auto", oninput: draw, onkeydown: onKeydown });
   const submit = button("", null, { type: "submit", class: "button button-primary" });
   const ask = button(TEXT.askAgent, () => give(true));
   const cancel = button(TEXT.back, back);
   const element = h("form", { class: "passage-note", hidden: true, onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), give()) }, field, h("div", { class: "passage-note-actions" }, cancel, ask, submit));
-  return { element, field, open, close, cancel };
+  return { element, field, open, close, cancel, unsent };
 
-  /** @param {NoteKind} wished @param {string} passage */
-  function open(wished, passage) {
+  /** @param {NoteKind} wished @param {string} selected */
+  function open(wished, selected) {
     kind = wished;
+    passage = selected;
     const isComment = kind === "comment";
     field.value = isComment ? draft : passage;
     field.placeholder = isComment ? TEXT.writeComment : "";
-    field.setAttribute("aria-label", isComment ? TEXT.yourComment : TEXT.yourSuggestion);
+    field.setAttribute("aria-label", LABELS[kind]);
     element.hidden = false;
     draw();
   }
@@ -43,9 +48,14 @@ export function createNote({ send, back, mayAsk }) {
     element.hidden = true;
   }
 
+  /** What was written in place of the passage, until it is sent. */
+  function unsent() {
+    return !element.hidden && kind !== "comment" && field.value !== passage ? field.value : "";
+  }
+
   function draw() {
     const isDeletion = kind === "suggest" && field.value === "";
-    setText(submit, kind === "comment" ? TEXT.comment : isDeletion ? TEXT.suggestDeletion : TEXT.suggest);
+    setText(submit, isDeletion ? TEXT.suggestDeletion : VERBS[kind]);
     ask.hidden = kind !== "comment" || !mayAsk();
     submit.disabled = ask.disabled = kind === "comment" && field.value.trim() === "";
   }

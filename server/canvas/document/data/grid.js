@@ -32,7 +32,7 @@ const read = (text, delimiter) => (text.length > LARGEST ? { rows: null, broken:
  * @param {string} options.text
  * @param {string} options.name
  * @param {boolean} options.isTabbed
- * @param {(shown: string, change: Change) => Promise<void>} [options.onChange]  the user has changed a cell of what is shown;
+ * @param {(shown: string, change: Change) => Promise<unknown>} [options.onChange]  the user has changed a cell of what is shown;
  *     it is saved, or could not be, once this resolves
  * @param {(why: string) => void} options.onBroken  it is no table
  */

@@ -12,7 +12,7 @@ import { placeOf, readScalar } from "./json.js";
 /**
  * @param {object} options
  * @param {string} options.text
- * @param {(shown: string, change: Change) => Promise<void>} [options.onChange]  the user has changed a value of what is shown; it
+ * @param {(shown: string, change: Change) => Promise<unknown>} [options.onChange]  the user has changed a value of what is shown; it
  *     is saved, or could not be, once this resolves
  * @param {(why: string) => void} options.onBroken  it is no JSON
  */

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener, Start
@@ -105,6 +107,57 @@ async def test_who_goes_on_keeps_a_rewritten_passage(window: OpenPage, served: S
         await page.locator(".document-scroller").press("Escape")
     await expect(outcome(page)).to_be_hidden()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
+
+
+async def test_a_passage_is_edited_where_it_is_read(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "crows")
+    await edit_text(page, LONG, "Written **here**.")
+    await page.keyboard.press("Control+Enter")
+    await expect(bar(page)).to_be_hidden()
+    await expect(document(page).locator("strong")).to_have_text("here")
+    await expect(page.get_by_text("Version 2", exact=True)).to_be_visible()
+    await expect(page.get_by_role("log", name="Messages")).to_contain_text("Your changes to crows.md")
+
+
+async def test_an_item_is_edited_while_somebody_else_writes_elsewhere(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "rooks")
+    await edit_text(page, "two", "2")
+    await put(served, page, "rooks", "The first paragraph stays.", "The first one has changed.")
+    await expect(document(page)).to_contain_text("The first one has changed.")
+    await bar(page).get_by_role("button", name="Save").click()
+    await expect(document(page).locator("li").last).to_have_text("2")
+    await expect(document(page)).to_contain_text("The first one has changed.")
+
+
+async def test_what_was_written_for_a_passage_that_somebody_changed_can_be_copied(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "jays")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await edit_text(page, LONG, "My own words.")
+    await put(served, page, "jays", LONG, "Other words.")
+    await expect(bar(page)).to_be_hidden()
+    notice = page.get_by_role("alert").filter(has_text="Someone else has changed this place, so it was not saved.")
+    await notice.get_by_role("button", name="Copy").click()
+    await page.wait_for_function("async () => (await navigator.clipboard.readText()) === 'My own words.'")
+
+
+async def edit_text(page: Page, passage: str, text: str) -> None:
+    await select(page, passage)
+    await bar(page).get_by_role("button", name="Edit text").click()
+    field = bar(page).get_by_role("textbox", name="New text of the selected passage")
+    await expect(field).to_have_value(passage)
+    await field.fill(text)
+
+
+async def put(served: Served, page: Page, what: str, old: str, new: str) -> None:
+    """Somebody else writes into the document."""
+    context = page.url.split("#/")[1].split("/")[0]
+    text = (await served.http.get(f"/artifacts/{context}/{what}?raw=1")).text
+    operation = {"op": "put", "artifactId": what, "baseVersion": 1, "text": text.replace(old, new)}
+    message = {"messageId": str(uuid4()), "contextId": context, "role": "ROLE_USER", "parts": [{"text": "put"}]}
+    answer = await served.rpc("SendMessage", {"message": message | {"metadata": {CANVAS: operation}}})
+    assert "error" not in answer, answer
 
 
 async def test_the_reference_of_a_message_to_a_passage_is_removed(window: OpenPage, served: Served) -> None:
@@ -257,7 +310,7 @@ async def test_on_a_phone_the_bar_is_at_the_bottom(open_window: Opener, served: 
     assert PHONE["height"] - 60 < box["y"] + box["height"] <= PHONE["height"]
 
 
-async def test_where_edits_are_off_a_passage_can_only_be_commented_on(
+async def test_where_edits_are_off_a_passage_is_only_commented_on_and_edited_by_hand(
     open_window: Opener, start: Start, app_options: dict, tmp_path: Path
 ) -> None:
     card = tmp_path / "agent_card.json"
@@ -267,7 +320,8 @@ async def test_where_edits_are_off_a_passage_can_only_be_commented_on(
     page = await with_document(await open_window(served.url), served, "emus")
     await select(page, LONG)
     await expect(page.locator(".composer-place")).to_contain_text("Line 5")
-    await expect(bar(page).get_by_role("button")).to_have_text(["Comment", "Suggest"])
+    await expect(bar(page).get_by_role("button")).to_have_text(["", "Comment", "Suggest"])
+    await expect(bar(page).get_by_role("button", name="Edit text")).to_be_visible()
     served.gate.open()
     await say(page, "quickly gnus")  # would be an edit
     await expect(page.get_by_role("article", name="Reply")).to_have_text(["Here is emus.", "Here is gnus."])
