@@ -75,8 +75,11 @@ QUICK_PROCESSES = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 test: setup  ## the quick tests, in a few minutes on two cores (ARGS="-k journal")
 	$(KEEP_BYTECODE) $(BIN)/python -m pytest --quick -n $(QUICK_PROCESSES) --dist worksteal $(ARGS)
 
+# Pytest's processes often wait for servers and browsers, which leave a fifth of the processors idle.
+ALL_PROCESSES = $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN) / 2)
+
 test-all: setup  ## every test with every example, as in CI
-	$(KEEP_BYTECODE) $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(KEEP_BYTECODE) $(BIN)/python -m pytest -n $(ALL_PROCESSES) --dist worksteal $(ARGS)
 
 conversations: setup  ## 2,000 model calls against a strict Messages API (CALLS=20000)
 	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/turn/test_conversations.py -q -s

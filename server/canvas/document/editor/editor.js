@@ -114,7 +114,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         readOnlySlot.of(EditorState.readOnly.of(readOnly)),
         // Classes set in any other way are gone when the editor takes the focus.
         EditorView.editorAttributes.of({ class: prose ? "document-editor document-editor-prose" : "document-editor" }),
-        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
+        EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", spellcheck: prose ? "true" : "false" }),
         EditorView.updateListener.of(onUpdate),
         EditorView.cspNonce.of(styleNonce()),
       ],
