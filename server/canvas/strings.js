@@ -196,7 +196,7 @@ export const TEXT = Object.freeze({
   changedSince: "The document has changed since, so this was not undone. To undo the latest change, use Undo above the document.",
   // passage/note.js
   comment: "Comment", suggest: "Suggest", notes: "Notes on the passage", yourComment: "Comment on the selected passage",
-  editText: "Edit text", newText: "New text of the selected passage", writeComment: "Write a comment", yourSuggestion: "Replacement for the selected passage", suggestDeletion: "Suggest deleting it",
+  editText: "Edit text", textNotSaved: "Your text was not saved.", newText: "New text of the selected passage", writeComment: "Write a comment", yourSuggestion: "Replacement for the selected passage", suggestDeletion: "Suggest deleting it",
   back: "Back", noteAdded: "Added.",
   // passage/outcome.js
   passageRewritten: "The passage was rewritten", keep: "Keep", tryAgain: "Try again", before: "Before", nothingThere: "Nothing was there.",

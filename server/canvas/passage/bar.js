@@ -144,10 +144,9 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     return mayEdit(store.state) && rewritesPassages(store.state.server?.card);
   }
 
-  /** The passage is gone: nothing that was written for it is lost. */
-  function keepWords() {
-    const words = note.unsent();
-    words && app.notify("error", TEXT.placeChanged, { label: TEXT.copy, run: () => void copyText(words) });
+  /** The passage has changed, or the user selects another one: nothing that was written for it is lost. */
+  function keepWords(words = note.unsent()) {
+    words && app.notify("error", TEXT.textNotSaved, { label: TEXT.copy, run: () => void copyText(words) });
   }
 
   /** @param {import("./note.js").NoteKind} kind */
@@ -177,8 +176,8 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     }
     if (kind === "edit") {
       const isSaved = await replace(selection, text);
-      isSaved && close();
-      isSaved && deselect();
+      isSaved && (close(), deselect());
+      isSaved || (bar.hidden && keepWords(text));
       return isSaved;
     }
     const { version: baseVersion, start, end, text: passage } = selection;

@@ -22,6 +22,7 @@ export function createNote({ send, back, mayAsk }) {
   /** What was not sent is there when somebody comments again. */
   let draft = "";
   let passage = "";
+  let sending = false;
   const field = h("textarea", { class: "field passage-note-field", rows: 2, dir: "auto", oninput: draw, onkeydown: onKeydown });
   const submit = button("", null, { type: "submit", class: "button button-primary" });
   const ask = button(TEXT.askAgent, () => give(true));
@@ -50,7 +51,7 @@ export function createNote({ send, back, mayAsk }) {
 
   /** What was written in place of the passage, until it is sent. */
   function unsent() {
-    return !element.hidden && kind !== "comment" && field.value !== passage ? field.value : "";
+    return !element.hidden && !sending && kind !== "comment" && field.value !== passage ? field.value : "";
   }
 
   function draw() {
@@ -62,12 +63,13 @@ export function createNote({ send, back, mayAsk }) {
 
   async function give(asks = false) {
     if (!submit.disabled) {
-      submit.disabled = ask.disabled = true;
+      submit.disabled = ask.disabled = sending = true;
       const text = kind === "comment" ? field.value.trim() : field.value;
       if (await send(kind, text, asks)) {
         draft = "";
         field.value = "";
       }
+      sending = false;
       draw();
     }
   }

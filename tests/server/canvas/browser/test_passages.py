@@ -117,6 +117,7 @@ async def test_a_passage_is_edited_where_it_is_read(window: OpenPage, served: Se
     await expect(document(page).locator("strong")).to_have_text("here")
     await expect(page.get_by_text("Version 2", exact=True)).to_be_visible()
     await expect(page.get_by_role("log", name="Messages")).to_contain_text("Your changes to crows.md")
+    await expect(page.get_by_role("alert").filter(has_text="not saved")).to_have_count(0)
 
 
 async def test_an_item_is_edited_while_somebody_else_writes_elsewhere(window: OpenPage, served: Served) -> None:
@@ -137,9 +138,20 @@ async def test_what_was_written_for_a_passage_that_somebody_changed_can_be_copie
     await edit_text(page, LONG, "My own words.")
     await put(served, page, "jays", LONG, "Other words.")
     await expect(bar(page)).to_be_hidden()
-    notice = page.get_by_role("alert").filter(has_text="Someone else has changed this place, so it was not saved.")
+    notice = page.get_by_role("alert").filter(has_text="Your text was not saved.")
     await notice.get_by_role("button", name="Copy").click()
     await page.wait_for_function("async () => (await navigator.clipboard.readText()) === 'My own words.'")
+
+
+async def test_what_was_written_for_a_passage_is_not_lost_with_a_click_elsewhere(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "magpies")
+    await edit_text(page, LONG, "My own words.")
+    await document(page).get_by_role("listitem").last.click()
+    await expect(bar(page)).to_be_hidden()
+    notice = page.get_by_role("alert").filter(has_text="Your text was not saved.")
+    await expect(notice.get_by_role("button", name="Copy")).to_be_visible()
 
 
 async def edit_text(page: Page, passage: str, text: str) -> None:
