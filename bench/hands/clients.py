@@ -2,7 +2,7 @@
 
 Rule 1: an operation is sent until it is answered, each time with the same `messageId`: a server that has it joins its
         task. A connection that breaks while its server lives is a fault.
-Rule 2: a follower comes back with the last id that it has, reads the annotations anew, and goes on.
+Rule 2: a follower reconnects with its last id, reads the annotations again, and continues.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ export function createDocumentPane(app) {
     goal = { artifactId, range, text: text ?? "" };
     app.openArtifact(artifactId);
     ask(element, "show-document");
-    // The store tells of it in the next frame.
+    // Subscribers of the store are called in the next frame.
     render(store.state);
     reachGoal();
   }
@@ -404,21 +404,8 @@ export function createDocumentPane(app) {
   }
 
   /** Ticks the box of a task, or takes its tick away. @param {string} artifactId @param {number} box @param {string} shown */
-  async function tick(artifactId, box, shown) {
-    const { contextId } = store.state;
-    await typing.flush();
-    if (!app.isOpen(contextId)) {
-      return;
-    }
-    const { text, version, open } = store.state.artifacts[artifactId] ?? { text: null };
-    const place = text !== null && !open ? mapRange({ start: box, end: box + 3 }, changesOf(shown, text)) : null;
-    const sign = text?.slice(place?.start, place?.end);
-    if (!text || !place || !sign || !/^\[[ xX]\]$/.test(sign)) {
-      return;
-    }
-    const ticked = text.slice(0, place.start) + (sign === "[ ]" ? "[x]" : "[ ]") + text.slice(place.end);
-    const { ok, said } = await app.operate("put", artifactId, { text: ticked, baseVersion: version, merge: true });
-    ok || !app.isOpen(contextId) || app.notify("error", said);
+  function tick(artifactId, box, shown) {
+    return changePlace(artifactId, shown, { start: box, end: box + 3 }, (sign) => (sign === "[ ]" ? "[x]" : /^\[[xX]\]$/.test(sign) ? "[ ]" : null));
   }
 
   function mayTypeShown() {
@@ -427,25 +414,40 @@ export function createDocumentPane(app) {
   }
 
   /**
-   * A change of a place in a text that is shown: the document may have a newer one.
+   * A change of a place in a text that is shown.
    * @param {string} artifactId
    * @param {string} shown
    * @param {{start: number, end: number, text: string}} change
    * @returns {Promise<boolean>} whether it is saved
    */
   async function changeText(artifactId, shown, change) {
+    const before = shown.slice(change.start, change.end);
+    const isSaved = await changePlace(artifactId, shown, change, (now) => (now === before ? change.text : null));
+    isSaved === null && app.notify("error", TEXT.placeChanged);
+    return Boolean(isSaved);
+  }
+
+  /**
+   * Saves a change of a place in a text that is shown: the document may have a newer one.
+   * @param {string} artifactId
+   * @param {string} shown
+   * @param {{start: number, end: number}} range
+   * @param {(now: string) => string|null} replacementOf  what replaces the text that is there now; null if it cannot be replaced
+   * @returns {Promise<boolean|null>} whether it is saved; null if the place cannot be replaced any longer
+   */
+  async function changePlace(artifactId, shown, range, replacementOf) {
     const { contextId } = store.state;
     await typing.flush();
     if (!app.isOpen(contextId)) {
       return false;
     }
     const { text, version, open } = store.state.artifacts[artifactId] ?? { text: null };
-    const place = text !== null && !open ? mapRange(change, changesOf(shown, text)) : null;
-    if (text === null || !place || text.slice(place.start, place.end) !== shown.slice(change.start, change.end)) {
-      app.notify("error", TEXT.placeChanged);
-      return false;
+    const place = text !== null && !open ? mapRange(range, changesOf(shown, text)) : null;
+    const replacement = text !== null && place ? replacementOf(text.slice(place.start, place.end)) : null;
+    if (text === null || !place || replacement === null) {
+      return null;
     }
-    const next = text.slice(0, place.start) + change.text + text.slice(place.end);
+    const next = text.slice(0, place.start) + replacement + text.slice(place.end);
     const { ok, said, version: made = 0 } = await app.operate("put", artifactId, { text: next, baseVersion: version, merge: true });
     if (ok) {
       await arrival(artifactId, made);

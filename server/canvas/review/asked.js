@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * What becomes of a question to the agent in a thread: docs/annotations.md, "Ask the agent". Pure.
+ * Progress of a question to the agent in a thread: docs/annotations.md, "Ask the agent". Pure.
  *
  * Rule 1: the tasks of the conversation say it, which everybody who looks on has, also after a reload: one that is still running
  * when its remark is there has asked the agent, and so has one that failed after that.

@@ -57,7 +57,7 @@ class SuggestingTask:
         return [(each.quote.exact, each.replacement) for each in await self.annotations.list("c", "a")]
 
     def shown(self, old: str) -> list[str]:
-        """The text as subscribers have seen each edit grow: `old[:start] + chunks + old[end:]`, whose end is told."""
+        """The text that subscribers saw of each edit: `old[:start] + chunks + old[end:]`, whose end is reported."""
         edits = [event for event in self.told if isinstance(event, EditEvent)]
         texts = []
         for start in (event for event in edits if isinstance(event, EditStarted)):

@@ -31,7 +31,7 @@ test("the first version, if it is the current one, is compared with the newest",
   assert.equal(counterpartOf(line([0], 1), 1), 1);
 });
 
-test("what a version has changed is told in words, and its section if there is one", () => {
+test("a version says in words what it has changed, and in which section if there is one", () => {
   const headings = [{ text: "Tides", start: 0 }, { text: "Safety", start: 16 }];
   const text = "# Tides\n\nEbb.\n\n# Safety\n\nMind the waves.\n";
   assert.equal(changeWords(text.replace("Mind the ", "See "), text, headings), "+2 −1 words in Safety");

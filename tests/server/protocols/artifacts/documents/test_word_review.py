@@ -208,7 +208,7 @@ SUGGESTIONS = {
     "an insertion": ("small", "very small", [], ["very "]),
     "emphasis": ("They are small", "They are *really* small", [], ["really", " "]),
     "a deletion in emphasis": ("very ", "", ["very "], []),
-    "no emphasis any more": ("**very deep**", "very deep", ["very deep"], ["very deep"]),
+    "emphasis removed": ("**very deep**", "very deep", ["very deep"], ["very deep"]),
     "another address": ("x.example", "y.example", ["wet"], ["wet"]),
     "a level": ("# Tide", "## Tide", ["Tide ", "pools"], ["Tide ", "pools"]),
     "a new item": ("2. second\n", "2. second\n3. third\n", [], ["third"]),
