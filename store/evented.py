@@ -135,11 +135,13 @@ class EventedArtifactStore(StoreWrapper):
         writer = self._drafts.get(ref.artifact_id)
         if artifact.open and (writer or not versions):
             author = writer.author if writer else ref.author
-            await self._notify(AppliedChange(artifact, False, (), False, len(versions) + 1, author, artifact.version))
+            draft = AppliedChange(artifact, False, (), False, len(versions) + 1, author, artifact.version, resent=True)
+            await self._notify(draft)
             return
         version = versions[artifact.version - 1]
         closed = replace(artifact, content=version.content, open=False)
-        await self._notify(AppliedChange(closed, False, (), True, version.number, version.author, version.parent))
+        number, parent = version.number, version.parent
+        await self._notify(AppliedChange(closed, False, (), True, number, version.author, parent, resent=True))
 
     async def prepare_all(self) -> None:
         """Acquire the lease of every draft of this turn, so that `close_all` does not wait."""

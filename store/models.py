@@ -297,6 +297,7 @@ class AppliedChange:
         parent: the number of the version it was made from; 0 for none.
         closed: the end of the draft that became a version before this change; subscribers receive it first.
         suggestions: the numbers of the suggestions that were made instead; None if it is a change.
+        resent: nothing has changed; the task's own subscribers get the artifact again.
     """
 
     artifact: Artifact
@@ -308,6 +309,7 @@ class AppliedChange:
     parent: int
     closed: AppliedChange | None = None
     suggestions: tuple[int, ...] | None = None
+    resent: bool = False
 
     @property
     def parts(self) -> Parts:

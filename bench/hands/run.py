@@ -217,8 +217,9 @@ class _Run:
         left = lefts[0]
         result.faults += ["two servers have different texts" for other in lefts if other != left]
         result.faults += faults(self._ledger.operations, left)
+        equal = (each.until_equal(lambda fold: not [*differences(fold, left, whole=True)]) for each in self._followers)
+        await asyncio.gather(*equal)
         for number, follower in enumerate(self._followers):
-            await follower.until_equal(lambda fold: not [*differences(fold, left, whole=True)])
             self._compare(f"follower {number}", follower.fold, left, follower.faults, whole=True)
         await self._poller.poll()
         self._compare("GET with ETags", self._poller.fold, left, (), whole=True)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
@@ -246,6 +246,7 @@ class ArtifactChanged:
     Attributes:
         version: the number of the version this is part of, closed (`last_chunk`) or still a draft.
         parent: the number of the version that it is made from; 0 for none.
+        resent: nothing has changed; the task's subscribers get the artifact again after an edit that was aborted.
     """
 
     artifact_id: str
@@ -257,6 +258,7 @@ class ArtifactChanged:
     version: int
     author: Author
     parent: int
+    resent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,9 +312,15 @@ StreamEvent = (
     | FinalMessageStarted
 )
 ContextChange = ArtifactChanged | AnnotationsChanged
-"""What takes a position in the log of a context (`tasks/journal/context_log.py`)."""
+"""What takes a position in the log of a context (`tasks/journal/context_log.py`), unless it is sent again."""
 
 TurnEvent = StreamEvent | EditEvent | ContextChange | StatusChanged | TranscriptAppended | MessageReceived | AguiSent
+
+
+def changes_context(event: TurnEvent) -> TypeGuard[ContextChange]:
+    """Whether it takes a position in the log of its context."""
+    return isinstance(event, ContextChange) and not (isinstance(event, ArtifactChanged) and event.resent)
+
 
 Emit = Callable[[TurnEvent], Awaitable[None]]
 """Appends an event to the task's journal. It never suspends: events emitted in one event-loop step are committed

@@ -86,4 +86,5 @@ def artifact_changed(applied: AppliedChange) -> ArtifactChanged:
         version=applied.version,
         author=applied.author,
         parent=applied.parent,
+        resent=applied.resent,
     )

@@ -86,13 +86,14 @@ def event_to_json(event: TurnEvent) -> dict[str, Any]:
             return {"place": _place(place), "text": event.text, "_type": "TextAdded"}
         case ArtifactChanged(append=True, parts=(TextPart(media_type="", metadata={}) as part,)) if not part.metadata:
             fields = {name: getattr(event, name) for name in _CHANGED}
-            return {**fields, "parts": [{"body": part.text, "_type": "TextPart"}], "_type": "ArtifactChanged"}
+            return {**fields, "parts": [{"body": part.text, "_type": "TextPart"}], **_CHANGE_TYPE}
         case _:
             row: dict[str, Any] = _event_to_json(event)
             return row
 
 
 _CHANGED = ("artifact_id", "name", "description", "append", "last_chunk", "version", "author", "parent")
+_CHANGE_TYPE = {"_type": "ArtifactChanged"}
 
 
 def _place(place: BlockPosition) -> dict[str, int]:
@@ -101,13 +102,15 @@ def _place(place: BlockPosition) -> dict[str, int]:
 
 def _closing_to_json(event: ArtifactChanged) -> dict[str, Any]:
     """A change that closes a version, without the content of the version."""
-    return {name: getattr(event, name) for name in _CHANGED if name != "description"} | {"_type": "ArtifactChanged"}
+    resent = {"resent": True} if event.resent else {}
+    return {name: getattr(event, name) for name in _CHANGED if name != "description"} | resent | _CHANGE_TYPE
 
 
 def _closing_of_json(row: dict[str, Any], contents: Contents) -> ArtifactChanged:
     content = contents.get((row["artifact_id"], row["version"])) or pruned_content(row["name"], row["version"])
     named = {name: row[name] for name in _CHANGED if name != "description"}
-    return ArtifactChanged(**named, description=content.description, parts=content.parts)
+    resent = row.get("resent", False)
+    return ArtifactChanged(**named, description=content.description, parts=content.parts, resent=resent)
 
 
 def entries_to_json(entries: Iterable[Entry], naming: Container[int] = (), files: FoundFiles | None = None) -> str:

@@ -4,6 +4,8 @@ Rule 1: an artifact of the context is that of the record of the task that change
         emits all parts in its first change of an artifact and in its first after another task's (`store/mutation.py`),
         so its own fold is right after each of its changes, and nothing is folded twice.
 Rule 2: positions have no gaps: every change of an artifact or of annotations takes the next one, and nothing else does.
+        An artifact that a task sends again, after an edit that was aborted, is no change: another task may be writing
+        it, and its next delta extends what the followers of the context have.
 Rule 3: it is read by cursors, as a task is (`cursors.py`). It never ends: a context can always have one more task.
 Rule 4: a context that was removed, and is used again, starts at position 1 again; its `incarnation` tells the positions
         apart.

@@ -19,11 +19,11 @@ from weakref import WeakValueDictionary
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import (
-    ContextChange,
     StatusChanged,
     Transcript,
     TurnEvent,
     UserMessage,
+    changes_context,
 )
 from a2a_canvas.server.agent.loops.conversation import Said
 from a2a_canvas.server.tasks.context_values import ContextValues, InMemoryContextValues
@@ -239,7 +239,7 @@ class _TaskLog(ReadableLog):
         entry = Entry(self.record.epoch, self.record.generation + 1, at, event)
         self.record = fold(self.record, entry)
         self.append(entry)
-        if isinstance(event, ContextChange):
+        if changes_context(event):
             self._context.add(self.record, entry, event)
         return entry
 

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -109,10 +110,12 @@ CONTENT = Content("d.md", "A draft.", (text_part("x", "text/plain"), DataPart({"
 CLOSED = Entry(2, 7, AT, ev.ArtifactChanged("doc", "d.md", "A draft.", False, CONTENT.parts, True, 3, "agent", 2))
 
 
-def test_a_change_that_names_its_version_reads_again_with_the_content_of_it() -> None:
-    page = codec.entries_to_json([CLOSED], naming={7})
+@pytest.mark.parametrize("resent", [False, True])
+def test_a_change_that_names_its_version_reads_again_with_the_content_of_it(resent: bool) -> None:
+    closed = replace(CLOSED, event=replace(CLOSED.event, resent=resent))
+    page = codec.entries_to_json([closed], naming={7})
     assert "A draft." not in page
-    assert list(codec.entries_of_json(2, page, {("doc", 3): CONTENT})) == [CLOSED]
+    assert list(codec.entries_of_json(2, page, {("doc", 3): CONTENT})) == [closed]
 
 
 def test_artifacts_that_name_their_versions_read_again_with_the_contents_of_them() -> None:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import ContextChange
+from a2a_canvas.server.agent.events import changes_context
 from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.journal.context_log import (
@@ -154,7 +154,7 @@ class ContextTails:
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
-                changes = [entry for entry in entries if isinstance(entry.event, ContextChange)]
+                changes = [entry for entry in entries if changes_context(entry.event)]
                 if page.position - len(changes) != position:
                     break
                 for place, entry in enumerate(changes, position + 1):

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from a2a_canvas.server.agent.events import ArtifactChanged, ContextChange
+from a2a_canvas.server.agent.events import ArtifactChanged, changes_context
 from a2a_canvas.server.tasks.journal.task_log import TaskBatch
 from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.sql.projections.named_versions import Contents
@@ -50,7 +50,7 @@ class StagedTask:
 
     @staticmethod
     def from_batch(batch: TaskBatch) -> StagedTask:
-        changed = [entry.event for entry in batch.entries if isinstance(entry.event, ContextChange)]
+        changed = [entry.event for entry in batch.entries if changes_context(entry.event)]
         numbered = enumerate(changed, 1)
         last = {each.artifact_id: (number, each) for number, each in numbered if isinstance(each, ArtifactChanged)}
         return StagedTask(batch, len(changed), last, has_push=batch.push is not None)

@@ -60,6 +60,10 @@ class ArtifactHarness:
         writer = await self.begin(task)
         await writer.apply(Ref(self.context, artifact, task, author), change)
 
+    async def resend(self, artifact: str, task: str) -> None:
+        """As after an edit that was aborted."""
+        await (await self.begin(task)).resend(Ref(self.context, artifact, task))
+
     async def close(self, task: str) -> None:
         await (await self.begin(task)).close_all()
 

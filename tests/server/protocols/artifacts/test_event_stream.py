@@ -24,7 +24,7 @@ from a2a_canvas.server.tasks.record import TaskArtifact
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import StoreError
-from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
+from a2a_canvas.store.models import Content, DataPart, FilePart, Ref, text_of, text_part
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url
@@ -53,11 +53,17 @@ class Reader:
     def __init__(self) -> None:
         self.task = pb.Task()
         self.last: str | None = None
+        self.closed: dict[tuple[str, int], list[str]] = {}
+        """The texts with which each version was seen to be closed."""
 
     def take(self, event: Event) -> pb.TaskArtifactUpdateEvent:
         update = ParseDict(event.update, pb.TaskArtifactUpdateEvent())
         append_artifact_to_task(self.task, update)
         self.last = event.id
+        if update.last_chunk:
+            name = update.artifact.artifact_id
+            seen = self.closed.setdefault((name, int(update.metadata[CANVAS]["artifactVersion"])), [])
+            seen.append(self.artifacts()[name][1])
         return update
 
     def artifacts(self) -> Shown:
@@ -238,12 +244,15 @@ def some_change(rng: random.Random, n: int) -> Change:
 
 
 async def write_at_random(harness: ArtifactHarness, rng: random.Random, steps: int) -> None:
-    """Three tasks change three artifacts; what the store refuses is not done."""
+    """Three tasks change three artifacts, or abort edits of them; what the store refuses is not done."""
     tasks = ["a", "b", "c"]
     for n in range(steps):
-        task = rng.choice(tasks)
+        task, artifact = rng.choice(tasks), rng.choice(["doc", "plan", "notes"])
         try:
-            await harness.do(some_change(rng, n), artifact=rng.choice(["doc", "plan", "notes"]), task=task)
+            if rng.random() < 0.15:
+                await harness.resend(artifact, task)
+            else:
+                await harness.do(some_change(rng, n), artifact=artifact, task=task)
         except StoreError:
             await harness.close(rng.choice(tasks))
         for _ in range(rng.randrange(3)):
@@ -277,6 +286,13 @@ async def test_who_reconnects_at_random_points_has_exactly_what_the_store_has(se
     assert await harness.position() > 60
     assert len(expected) == 4
     assert [reader.artifacts() for reader in (*early, late)] == [expected] * 4
+    texts = {
+        (name, version.number): str(text.body) if (text := text_of(version.content.parts)) else ""
+        for name in expected
+        for version in await harness.store.versions(Ref("ctx", name, "a"))
+    }
+    for reader in (*early, late):
+        assert {key: {*seen} for key, seen in reader.closed.items()} == {key: {texts[key]} for key in reader.closed}
     assert {reader.last for reader in early} == {await harness.event_id(await harness.position())}
 
 

@@ -232,8 +232,11 @@ async def test_whoever_joins_whenever_sees_exactly_what_follows_its_snapshot(mak
 # ------------------------------------------------------------------ following a context
 
 
-def changed(artifact_id: str, words: str, *, append: bool = False, version: int = 1, done: bool = False) -> TurnEvent:
-    return ArtifactChanged(artifact_id, f"{artifact_id}.md", "", append, parts(words), done, version, "agent", 0)
+def changed(
+    artifact_id: str, words: str, *, append: bool = False, version: int = 1, done: bool = False, resent: bool = False
+) -> TurnEvent:
+    name = f"{artifact_id}.md"
+    return ArtifactChanged(artifact_id, name, "", append, parts(words), done, version, "agent", 0, resent)
 
 
 async def test_a_context_nobody_has_used_can_be_followed_and_begins_empty(make) -> None:
@@ -277,6 +280,23 @@ async def test_the_snapshot_of_a_context_has_each_artifact_as_its_last_writer_le
         ("plan", ContextArtifact(b, "b", 4, True)),
     ]
     assert a.content == Content("doc.md", "", parts("one two"))
+
+
+async def test_an_artifact_that_a_task_sends_again_is_no_change_of_its_context(make) -> None:
+    """Another task may be writing it: its next delta is for those who have all that it wrote before."""
+    journal = await make(Clock())
+    await journal.create(new_task("a"))
+    await journal.create(new_task("b"))
+    following = await journal.follow_context("context")
+    again = changed("doc", "old", done=True, resent=True)
+    await journal.append("a", changed("doc", "one "))
+    await journal.append("b", again)
+    await journal.append("a", changed("doc", "two", append=True))
+    assert [(each.position, each.task_id) for each in await take(following, 2)] == [(1, "a"), (2, "a")]
+    snapshot = (await journal.follow_context("context")).snapshot
+    a, b = await journal.get("a"), await journal.get("b")
+    assert snapshot.artifacts["doc"] == ContextArtifact(a.artifacts["doc"], "a", 2, False)
+    assert (snapshot.position, b.artifacts["doc"].content.parts) == (2, parts("old"))
 
 
 async def test_a_snapshot_does_not_change_with_its_context(make) -> None:
