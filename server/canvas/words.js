@@ -1,14 +1,29 @@
 // @ts-check
 /** What the page says of things: operations, passages, times, sizes. Pure. */
 
+/** The languages of the user: for dates and numbers, while the page says everything in English. Of some systems they are none. */
+export const LOCALES = (globalThis.navigator?.languages ?? []).filter(isLocale);
+
+/** @param {string} tag */
+function isLocale(tag) {
+  try {
+    return Intl.getCanonicalLocales(tag).length > 0;
+  } catch {
+    return false;
+  }
+}
+
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** @param {number} count @param {string} one @param {string} [many] */
-export function formatCount(count, one, many = `${one}s`) {
-  return `${count} ${count === 1 ? one : many}`;
+/** @param {number} count @param {string} one @param {string} [many] @param {readonly string[]} [locales] */
+export function formatCount(count, one, many = `${one}s`, locales = LOCALES) {
+  return `${formatNumber(count, locales)} ${count === 1 ? one : many}`;
 }
+
+/** @param {number} value @param {readonly string[]} [locales] */
+export const formatNumber = (value, locales = LOCALES) => value.toLocaleString([...locales], { maximumFractionDigits: 1 });
 
 /** A name that cannot turn the words around it: without the marks that change the direction of writing. @param {string} name */
 export const plainName = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
@@ -74,8 +89,8 @@ export function passageWords(selection) {
   return text?.trim() ? `“${shorten(text, 48)}”` : "";
 }
 
-/** How long ago something was, short. @param {string} timestamp @param {number} now */
-export function ago(timestamp, now) {
+/** How long ago something was, short. @param {string} timestamp @param {number} now @param {readonly string[]} [locales] */
+export function ago(timestamp, now, locales = LOCALES) {
   const passed = now - Date.parse(timestamp);
   if (Number.isNaN(passed)) {
     return "";
@@ -89,13 +104,13 @@ export function ago(timestamp, now) {
   if (passed < DAY) {
     return `${Math.floor(passed / HOUR)} h`;
   }
-  return passed < 7 * DAY ? `${Math.floor(passed / DAY)} d` : day(new Date(timestamp), new Date(now));
+  return passed < 7 * DAY ? `${Math.floor(passed / DAY)} d` : day(new Date(timestamp), new Date(now), locales);
 }
 
-/** @param {Date} date @param {Date} today */
-function day(date, today) {
+/** @param {Date} date @param {Date} today @param {readonly string[]} locales */
+function day(date, today, locales) {
   const year = date.getFullYear() === today.getFullYear() ? undefined : "numeric";
-  return date.toLocaleDateString("en", { day: "numeric", month: "short", year });
+  return date.toLocaleDateString([...locales], { day: "numeric", month: "short", year });
 }
 
 /** The part of the list in which a time stands. @param {string} timestamp @param {number} now */
@@ -111,14 +126,14 @@ export function period(timestamp, now) {
   return time >= midnight - 7 * DAY ? "Last 7 days" : "Earlier";
 }
 
-/** @param {number} bytes */
-export function size(bytes) {
+/** @param {number} bytes @param {readonly string[]} [locales] */
+export function size(bytes, locales = LOCALES) {
   if (bytes < 1000) {
-    return formatCount(bytes, "byte");
+    return formatCount(bytes, "byte", "bytes", locales);
   }
   const unit = bytes < 999_500 ? 0 : bytes < 999_500_000 ? 1 : 2;
   const value = bytes / 1000 ** (unit + 1);
-  return `${Number(value.toFixed(value < 100 ? 1 : 0))} ${["KB", "MB", "GB"][unit]}`;
+  return `${formatNumber(Number(value.toFixed(value < 100 ? 1 : 0)), locales)} ${["KB", "MB", "GB"][unit]}`;
 }
 
 const QUESTION = /[?？؟]\s*$|^\s*(?:what|why|how|who|whom|whose|where|when|which|is|are|was|were|does|did|can|could|should|explain|describe|tell me)\b/i;

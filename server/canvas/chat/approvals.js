@@ -8,7 +8,7 @@ import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { CANVAS } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
-import { formatCount } from "../words.js";
+import { formatCount, formatNumber } from "../words.js";
 import { createMarkdownText } from "./markdown_text.js";
 
 /** @typedef {{tool: string, input: Record<string, any>}} Call */
@@ -123,7 +123,7 @@ function otherQuestion(text) {
 function inputText(value) {
   const text = escapeUnseen(typeof value === "string" ? value : JSON.stringify(value, null, 2));
   const more = text.length - MOST_CHARACTERS;
-  return more > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n${say(TEXT.moreCharacters, { count: more.toLocaleString("en") })}` : text;
+  return more > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n${say(TEXT.moreCharacters, { count: formatNumber(more) })}` : text;
 }
 
 /** @param {string} text */

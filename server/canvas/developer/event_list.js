@@ -9,6 +9,7 @@ import { fill, h } from "../dom.js";
 import { previewOf } from "../document/files/preview.js";
 import { bodyOf, duration, isShown, lineOf } from "./events.js";
 import { asCurl, asPython } from "./programs.js";
+import { LOCALES } from "../words.js";
 import { TEXT, say } from "../strings.js";
 
 /** @typedef {import("../a2a/log.js").LogEntry} LogEntry */
@@ -88,7 +89,7 @@ function rowOf(entry, copy) {
   const { type, block, place, summary } = lineOf(entry);
   const cell = (/** @type {string} */ name, /** @type {string} */ text, /** @type {string} */ title = "") =>
     h("span", { class: `truncate developer-${name}`, title: title || null }, text);
-  const time = entry.kind === "request" ? new Date(entry.at).toLocaleTimeString("en-GB") : `+${duration(entry.since)}`;
+  const time = entry.kind === "request" ? new Date(entry.at).toLocaleTimeString(LOCALES) : `+${duration(entry.since)}`;
   const details = h(
     "details",
     { "data-kind": entry.kind, ontoggle: () => details.open && details.children.length === 1 && details.append(contentOf(entry, copy)) },

@@ -17,7 +17,7 @@ import { createLinks } from "./markdown/links.js";
 import { completePart } from "./markdown/partial.js";
 import { SOURCE } from "./markdown/visible_text.js";
 import { createOverlay } from "../presence/overlay.js";
-import { isTabbed } from "./files/kinds.js";
+import { isTabbed, langOf } from "./files/kinds.js";
 import { htmlPreview, previewOf, svgPreview } from "./files/preview.js";
 import { createSettling } from "./editor/settling.js";
 
@@ -90,7 +90,20 @@ const programPart = partOf(() => import("./program/program.js"), { early: false 
  * @param {import("../loading.js").Tell} tell  of what could not be loaded
  * @returns {Promise<View>}
  */
-export function createView(mode, options, tell) {
+export async function createView(mode, options, tell) {
+  const view = await viewIn(mode, options, tell);
+  view.element.lang = langOf(options.text);
+  return {
+    ...view,
+    update(text, artifact) {
+      view.element.lang = langOf(text);
+      view.update(text, artifact);
+    },
+  };
+}
+
+/** @param {Mode} mode @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
+function viewIn(mode, options, tell) {
   switch (mode) {
     case "read":
       return readView(options, tell);

@@ -7,7 +7,7 @@ import { closingButton, closingButtons, openDialog } from "../dialogs.js";
 import { fill, h } from "../dom.js";
 import { sentence } from "../errors.js";
 import { TEXT, say } from "../strings.js";
-import { plainName } from "../words.js";
+import { LOCALES, plainName } from "../words.js";
 
 const DAY = 86_400;
 /** @type {[string, number][]} in seconds; 0 for never */
@@ -65,7 +65,7 @@ export function openSharing(app, contextId, title) {
   /** @param {Share} share */
   function row({ shareId, user: name, level: may, expires }) {
     const who = name ? plainName(name) : TEXT.link;
-    const until = expires ? say(TEXT.until, { time: new Date(expires).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) }) : "";
+    const until = expires ? say(TEXT.until, { time: new Date(expires).toLocaleString(LOCALES, { dateStyle: "medium", timeStyle: "short" }) }) : "";
     const revoke = () => attempt(async () => {
       await client.shares(contextId, undefined, shareId);
       fill(made);

@@ -2,7 +2,7 @@
 /** What the versions of an artifact allow and how they are told. Pure. */
 
 import { changesOf } from "../state/text.js";
-import { formatCount, plainName, shorten } from "../words.js";
+import { LOCALES, formatNumber, plainName, shorten } from "../words.js";
 
 /**
  * A version as `GET /artifacts/{context}/{artifact}/versions` lists it.
@@ -66,8 +66,9 @@ export function requestOf({ author, request = "" }) {
  * When a version was made: the time on the same day, else the date as well.
  * @param {string|undefined} timestamp
  * @param {Date} now
+ * @param {readonly string[]} [locales]
  */
-export function timeOf(timestamp, now) {
+export function timeOf(timestamp, now, locales = LOCALES) {
   if (!timestamp) {
     return "";
   }
@@ -75,7 +76,7 @@ export function timeOf(timestamp, now) {
   /** @type {Intl.DateTimeFormatOptions} */
   const time = { hour: "2-digit", minute: "2-digit" };
   const today = at.toDateString() === now.toDateString();
-  return at.toLocaleString(undefined, today ? time : { day: "numeric", month: "short", ...time });
+  return at.toLocaleString([...locales], today ? time : { day: "numeric", month: "short", ...time });
 }
 
 /** The hour in which a version was made. @param {string|undefined} timestamp @param {Date} now */
@@ -107,8 +108,8 @@ export function changeWords(before, text, headings) {
     sections.add(headings.findLast((heading) => heading.start <= at)?.text ?? "");
   }
   const [section] = sections;
-  const signs = [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
-  return signs && `${signs} ${formatCount(added + removed, "word").replace(/^\d+ /, "")}${sections.size === 1 && section ? ` in ${shorten(section, SECTION_CHARACTERS)}` : ""}`;
+  const signs = [added && `+${formatNumber(added)}`, removed && `−${formatNumber(removed)}`].filter(Boolean).join(" ");
+  return signs && `${signs} ${added + removed === 1 ? "word" : "words"}${sections.size === 1 && section ? ` in ${shorten(section, SECTION_CHARACTERS)}` : ""}`;
 }
 
 /** @param {string} text */

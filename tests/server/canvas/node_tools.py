@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 NEEDS_NODE = "TESTS_NEED_NODE"
+ENVIRONMENT = {**os.environ, "LC_ALL": "en_GB.UTF-8"}
+"""Numbers and dates are written as the machine does it, unless it is told how."""
 
 
 def run_node(*arguments: Path | str, installed: str = "") -> str:
@@ -26,7 +28,7 @@ def run_node(*arguments: Path | str, installed: str = "") -> str:
         AssertionError: it failed; the message is all that it printed.
     """
     need_node(installed)
-    done = subprocess.run(["node", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(["node", *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -39,9 +39,10 @@ test("a passage is named by its lines, or by what it says", () => {
 
 test("times are short", () => {
   const now = Date.parse("2026-03-10T12:00:00Z");
-  const at = (seconds) => ago(new Date(now - seconds * 1000).toISOString(), now);
-  assert.deepEqual([5, 90, 7200, 2 * 86400].map(at), ["now", "1 min", "2 h", "2 d"]);
-  assert.equal(at(20 * 86400), "18 Feb".split(" ").reverse().join(" "));
+  const at = (seconds, locales = ["en"]) => ago(new Date(now - seconds * 1000).toISOString(), now, locales);
+  assert.deepEqual([5, 90, 7200, 2 * 86400].map((seconds) => at(seconds)), ["now", "1 min", "2 h", "2 d"]);
+  assert.equal(at(20 * 86400), "Feb 18");
+  assert.equal(at(20 * 86400, ["de"]), "18. Feb.");
   assert.equal(ago("", now), "");
 });
 
@@ -51,7 +52,13 @@ test("the list has a part for each period", () => {
   assert.deepEqual([10, 9, 5, 1].map(on), ["Today", "Yesterday", "Last 7 days", "Earlier"]);
 });
 
-test("sizes", () => assert.deepEqual([1, 999, 1500, 153_200, 999_600, 2_345_678, 20_000_000, 3e9].map(size), ["1 byte", "999 bytes", "1.5 KB", "153 KB", "1 MB", "2.3 MB", "20 MB", "3 GB"]));
+test("sizes", () => assert.deepEqual([1, 999, 1500, 153_200, 999_600, 2_345_678, 20_000_000, 3e9].map((bytes) => size(bytes, ["en"])), ["1 byte", "999 bytes", "1.5 KB", "153 KB", "1 MB", "2.3 MB", "20 MB", "3 GB"]));
+
+test("numbers are written as the user writes them", () => {
+  assert.equal(size(2_345_678, ["de"]), "2,3 MB");
+  assert.equal(formatCount(12_000, "word", "words", ["en"]), "12,000 words");
+  assert.equal(formatCount(12_000, "word", "words", ["de"]), "12.000 words");
+});
 
 test("a question offers the answers that it names", () => {
   assert.deepEqual(choicesOf("Which one?\n\n- **tea.md**\n- `rain.md`"), ["tea.md", "rain.md"]);

@@ -99,3 +99,15 @@ export function fileName({ name }, kind) {
 
 /** Whether a table is separated by tabs. @param {{name: string, mediaType: string}} artifact */
 export const isTabbed = ({ name, mediaType }) => /\.tsv$/i.test(name) || /tab-separated/i.test(mediaType);
+
+const FRONT_MATTER = /^\ufeff?---[ \t]*\r?\n([^]*?)\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|$)/;
+
+/**
+ * The language that the front matter of a text names, for `lang`: empty if none is known, so that its words are not taken for those of
+ * the page.
+ * @param {string} text
+ */
+export function langOf(text) {
+  const [, fields = ""] = FRONT_MATTER.exec(text.slice(0, 4000)) ?? [];
+  return /^lang:[ \t]*["']?([a-z]{2,8}(?:-[a-z0-9]{1,8})*)["']?[ \t]*(?:#.*)?\r?$/im.exec(fields)?.[1] ?? "";
+}

@@ -39,6 +39,8 @@ FLAGS: Final = (
 PATIENCE_MS: Final = 20_000
 """How long anything may take; more than twice what the slowest takes on a busy machine."""
 WIDE: Final = {"width": 1280, "height": 800}
+LOCALE: Final = "en-GB"
+"""Unless a test says so, that of the machine is none of its business."""
 
 WATCH_POLICY: Final = (
     "document.addEventListener('securitypolicyviolation', (event) =>"
@@ -183,7 +185,7 @@ async def opened(
         clock: whether the test can let time pass (`page.clock`).
         options: of Playwright's `new_context`, such as `viewport` or `color_scheme`.
     """
-    context = await browser.new_context(**{"viewport": WIDE, **options})
+    context = await browser.new_context(**{"viewport": WIDE, "locale": LOCALE, **options})
     context.set_default_timeout(PATIENCE_MS)
     try:
         page = await context.new_page()

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fileName, kindOf } from "../../../../../server/canvas/document/files/kinds.js";
+import { fileName, kindOf, langOf } from "../../../../../server/canvas/document/files/kinds.js";
 
 for (const [name, mediaType, kind, language] of [
   ["report.md", "text/markdown", "markdown", "markdown"],
@@ -41,4 +41,18 @@ for (const [name, expected] of [
   test(`${JSON.stringify(name)} is saved as ${expected}`, () => {
     assert.equal(fileName({ name }, kindOf({ name, mediaType: "", text: "" })), expected);
   });
+}
+
+for (const [text, lang] of [
+  ["---\ntitle: Gezeiten\nlang: de\n---\n\n# Gezeiten\n", "de"],
+  ["---\r\nlang: 'pt-BR' # of Brazil\r\n---\r\nMar\r\n", "pt-BR"],
+  ["---\nlang: de\n...\n", "de"],
+  ["---\nlang: <b>\n---\n", ""],
+  ["---\nslang: de\n---\n", ""],
+  ["lang: de\n", ""],
+  ["# Tides\n\n---\nlang: de\n---\n", ""],
+  ["---\nlang: de\n", ""],
+  ["", ""],
+]) {
+  test(`the language of ${JSON.stringify(text)} is ${lang || "unknown"}`, () => assert.equal(langOf(text), lang));
 }
