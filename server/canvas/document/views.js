@@ -10,6 +10,7 @@ import { keepInPlace } from "./anchoring.js";
 import { colour } from "./editor/colours.js";
 import { diagramPicture, openDiagramMenu, showDiagrams } from "./diagrams/diagrams.js";
 import { allDrawn, drawDiagram } from "./diagrams/drawing.js";
+import { MOST_NEW, createFade } from "./fading.js";
 import { createHighlighter } from "./highlight.js";
 import { drawFormulas, formulasLoaded } from "./markdown/formulas.js";
 import { createNotes } from "./notes.js";
@@ -138,7 +139,10 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     drawFormulas(made, refresh);
     showDiagrams(made, old, refresh);
   };
-  const markdown = createMarkdownView({ onRender: remark, dress });
+  const fade = createFade();
+  let isGrowing = artifact.open;
+  const onShow = (/** @type {SourceRange} */ { start, end }) => isGrowing && end - start <= MOST_NEW && fade.add(visibleRanges(markdown, start, end));
+  const markdown = createMarkdownView({ onRender: remark, onShow, dress });
   const notes = createNotes(markdown, visibleRanges);
   let shownWith = namesOf(documents.all());
   markdown.element.setAttribute("aria-label", plainName(artifact.name));
@@ -223,6 +227,7 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     scroller,
     update(next, one) {
       const seen = shownOf(next, one);
+      isGrowing = one.open;
       seen === markdown.text() || (found = null);
       seen === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(seen));
       const names = namesOf(documents.all());
@@ -271,6 +276,7 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
       stop();
       resizes.disconnect();
       links.end();
+      fade.end();
       markdown.destroy();
     },
   };

@@ -61,10 +61,11 @@ const HEIGHT = { character: 0.3, block: 34 };
 /**
  * @param {object} [options]
  * @param {() => void} [options.onRender]  called when blocks were rendered without an update
+ * @param {(range: {start: number, end: number}) => void} [options.onShow]  called when a range of the text is new
  * @param {(made: DocumentFragment, old: Element|null) => void} [options.dress]  gives what was sanitized its links, pictures, colours, formulas and diagrams; its visible text stays
  * @returns {MarkdownView}
  */
-export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {}) {
+export function createMarkdownView({ onRender = () => {}, onShow = () => {}, dress = () => {} } = {}) {
   const element = h("div", { class: "document-markdown prose prose-document" });
   let blocks = NO_BLOCKS;
   /** @type {Chunk[]} */
@@ -128,12 +129,13 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
 
   /** Changes that stand apart are shown one by one, so that nothing happens to what stands between. @param {string} text */
   function show(text) {
-    stepsTo(blocks.text, text).forEach(showChange);
+    const fresh = stepsTo(blocks.text, text).map(showChange);
     near.forEach(render);
+    fresh.forEach(onShow);
     renderWhenIdle();
   }
 
-  /** @param {string} text */
+  /** @param {string} text @returns {{start: number, end: number}}  what of it is new */
   function showChange(text) {
     const change = updateBlocks(blocks, text);
     blocks = change.blocks;
@@ -149,6 +151,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
       items.forEach((item, index) => refersTo(item, change.labels) && renderItem(item, index));
     }
     estimateHeights(change.from, change.added);
+    return change.fresh;
   }
 
   /** @param {Item} item @param {ReadonlySet<string>} labels */

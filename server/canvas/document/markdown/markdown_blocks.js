@@ -32,6 +32,7 @@ import { normalize, parseBlocks } from "./markdown_parser.js";
  * @property {number} removed  how many blocks of the old list were there
  * @property {number} added  how many blocks of the new list are there
  * @property {ReadonlySet<string>} labels  the labels whose definition has changed
+ * @property {{start: number, end: number}} fresh  what of the text is new
  */
 
 /** @type {Blocks} */
@@ -52,7 +53,7 @@ const BEHIND = 3;
 export function updateBlocks(blocks, text) {
   const change = changeOf(blocks.text, text);
   if (!change) {
-    return { blocks, from: 0, removed: 0, added: 0, labels: new Set() };
+    return { blocks, from: 0, removed: 0, added: 0, labels: new Set(), fresh: { start: 0, end: 0 } };
   }
   const shift = change.inserted - (change.end - change.start);
   const first = Math.max(0, indexAt(blocks, formulaBefore(text, change.start)) - BEFORE);
@@ -66,7 +67,7 @@ export function updateBlocks(blocks, text) {
     const isCut = !whole && formulaBefore(text, windowEnd) < windowEnd;
     const joined = whole ? end : isCut ? null : meeting(blocks, parsed, last + 1, windowStart - shift);
     if (joined) {
-      return replaceBlocks(blocks, text, first, joined.index, parsed.slice(0, joined.parsed), change.start);
+      return replaceBlocks(blocks, text, first, joined.index, parsed.slice(0, joined.parsed), { start: change.start, end: change.start + change.inserted });
     }
   }
 }
@@ -116,15 +117,15 @@ function meeting(blocks, parsed, index, windowStart) {
  * @param {number} first
  * @param {number} end
  * @param {readonly Block[]} parsed  in place of the blocks from `first` to `end`
- * @param {number} unchanged  up to where the text is the same
+ * @param {{start: number, end: number}} inserted  what of the text is new
  * @returns {BlocksChange}
  */
-function replaceBlocks(blocks, text, first, end, parsed, unchanged) {
+function replaceBlocks(blocks, text, first, end, parsed, inserted) {
   let same = 0;
   while (
     same < parsed.length &&
     first + same < end &&
-    blocks.starts[first + same] + parsed[same].length <= unchanged &&
+    blocks.starts[first + same] + parsed[same].length <= inserted.start &&
     blocks.list[first + same].length === parsed[same].length
   ) {
     same++;
@@ -141,6 +142,7 @@ function replaceBlocks(blocks, text, first, end, parsed, unchanged) {
     removed: removed.length,
     added: fresh.length,
     labels: defines ? difference(blocks.definitions, definitions) : new Set(),
+    fresh: inserted,
   };
 }
 

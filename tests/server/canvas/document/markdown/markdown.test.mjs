@@ -56,6 +56,18 @@ test("a text that grows is appended to the text node that is there", () => {
   assert.equal(node.data, "It grows **well");
 });
 
+test("it says what of the text is new once that is shown", () => {
+  let shown = [];
+  const view = createMarkdownView({ onShow: ({ start, end }) => shown.push([view.text().slice(start, end), view.element.textContent]) });
+  document.body.append(view.element);
+  const newIn = (text) => ((shown = []), show(view, text), shown);
+  newIn("# Title\n\nIt gro");
+  assert.deepEqual(newIn("# Title\n\nIt grows **well**"), [["ws **well**", "TitleIt grows well"]]);
+  assert.deepEqual(newIn("# Title\n\nIt grows **well now**"), [[" now", "TitleIt grows well now"]]);
+  assert.deepEqual(newIn("# Title\n\nIt grows **well now**\n\nMore"), [["\n\nMore", "TitleIt grows well nowMore"]]);
+  assert.deepEqual(newIn("# Title\n\nIt grows **well now**\n\nMore"), []);
+});
+
 test("a definition at the end makes links of what is far before it", () => {
   const filler = "text\n\n".repeat(200);
   const view = viewOf(`[a]\n\n${filler}`);
