@@ -189,7 +189,7 @@ export const TEXT = Object.freeze({
   // passage/bar.js
   quickActions: "Quick actions", describeChange: "Describe the change", passageInstruction: "Change to the selected passage",
   rewrite: "Rewrite", passageBar: "Change the selected passage",
-  passageSelected: "{place} selected, {characters}. Press Tab to change it.",
+  passageSelected: "{what} selected. Press Tab to change it.",
   // passage/rewriting.js
   passageNotSent: "Your changes to the document could not be saved, so the passage was not sent.",
   alreadyUndone: "This change is already undone.",

@@ -16,7 +16,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from PIL import Image
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.docs.pages import ROOT
 from tests.server.app_server import Served, serving
@@ -78,6 +78,7 @@ class Studio:
         self.served.gate.open()
         await ask(page, REQUEST)
         await expect(page.get_by_role("article")).to_contain_text("The guide is there")
+        await expect(page.get_by_role("list", name="People here")).to_be_hidden()
         self.served.gate.close()
         return page
 
@@ -85,6 +86,7 @@ class Studio:
         """A window in which a passage is selected and “Shorter” has been pressed."""
         page = await self.written(**options)
         await select(page)
+        await quick_actions(page).click()
         await page.get_by_role("button", name="Shorter", exact=True).click()
         return page
 
@@ -108,6 +110,8 @@ async def writing(studio: Studio) -> Page:
 async def selection(studio: Studio) -> Page:
     page = await studio.written()
     await select(page)
+    await quick_actions(page).click()
+    await expect(page.get_by_role("button", name="Shorter", exact=True)).to_be_visible()
     return page
 
 
@@ -253,6 +257,7 @@ async def film(studio: Studio) -> Film:
     await taken.take(900)
     await select(one)
     await taken.take(900)
+    await quick_actions(one).click()
     await one.get_by_role("button", name="Shorter", exact=True).hover()
     await taken.take(400)
     await one.get_by_role("button", name="Shorter", exact=True).click()
@@ -260,6 +265,7 @@ async def film(studio: Studio) -> Film:
     await finish(one, studio)
     await taken.take(1400)
     await one.get_by_role("button", name="Keep").click()
+    await expect(one.get_by_role("button", name="Keep")).to_be_hidden()
     await document(one).get_by_role("button", name="Undo", exact=True).click()
     for page in taken.windows:
         await expect(document(page)).to_contain_text(PASSAGE)
@@ -285,7 +291,11 @@ async def ask(page: Page, text: str) -> None:
 
 async def select(page: Page) -> None:
     await document(page).get_by_text(PASSAGE).click(click_count=3)
-    await expect(page.get_by_role("button", name="Shorter", exact=True)).to_be_visible()
+    await expect(quick_actions(page)).to_be_visible()
+
+
+def quick_actions(page: Page) -> Locator:
+    return page.get_by_role("button", name="Quick actions")
 
 
 async def finish(page: Page, studio: Studio) -> None:

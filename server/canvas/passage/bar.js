@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The bar beside a selected passage: an instruction field, quick actions, *Edit text*, *Comment* and *Suggest*. It closes when
- * something was chosen. Who may only comment is offered the last two.
+ * The bar beside a selected passage, one line: an instruction field, *Edit text*, *Comment* and *Suggest*. With the field, or the
+ * last button, it opens to the quick actions. It closes when something was chosen. Who may only comment is offered nothing else.
  *
- * The focus stays in the document until the user moves it here: with Tab, or by clicking into the field. While the pointer is
- * down in the document the bar is away.
+ * The focus stays in the document until the user moves it here: with Tab, by clicking into the field, or by writing, which the
+ * ring of the field announces. While the pointer is down in the document the bar is away.
  */
 
 import { copyText } from "../clipboard.js";
@@ -12,13 +12,18 @@ import { button, iconButton } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { ask } from "../layout.js";
 import { mayComment, mayEdit, shownArtifact } from "../state/reducer.js";
-import { actionsFor, charactersOf, placeOf, rewritesPassages } from "./actions.js";
+import { actionsFor, charactersOf, isProse, placeOf, rewritesPassages } from "./actions.js";
 import { keepBeside } from "./floating.js";
 import { createNote } from "./note.js";
 import { createRewriting } from "./rewriting.js";
 import { TEXT, say } from "../strings.js";
+import { formatCount, shorten } from "../words.js";
 
 const MARGIN = 8;
+/** So much higher the quick actions make the bar, on a touch screen. In pixels. */
+const OPENS = 52;
+/** So many characters of a passage are read out. */
+const SAID = 60;
 
 /**
  * @param {App} app
@@ -43,6 +48,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     dir: "auto",
     type: "text",
     placeholder: TEXT.describeChange,
+    onfocus: () => openActions(true),
     autocomplete: "off",
     enterKeyHint: "send",
     "aria-label": TEXT.passageInstruction,
@@ -55,16 +61,16 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
   );
   const said = h("p", { class: "visually-hidden", role: "status" });
   const edit = iconButton("edit", TEXT.editText, () => write("edit"));
-  const comment = button(TEXT.comment, () => write("comment"), { sign: "chat" });
+  const comment = button(h("span", { class: "passage-label" }, TEXT.comment), () => write("comment"), { sign: "chat" });
   const suggest = button(TEXT.suggest, () => write("suggest"));
   const notes = h("div", { class: "passage-notes", role: "group", "aria-label": TEXT.notes }, edit, comment, suggest);
   const note = createNote({ send: giveNote, mayAsk: () => mayEdit(store.state), back: () => (toChange(), (form.hidden ? comment : field).focus()) });
-  const top = h("div", { class: "passage-top" }, form, notes);
-  const head = h("div", { class: "passage-head" }, place, actions);
-  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": TEXT.passageBar }, top, head, note.element);
+  const more = iconButton("more", TEXT.quickActions, () => openActions(actions.hidden), { class: "passage-more" });
+  const top = h("div", { class: "passage-top" }, form, place, notes, more);
+  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": TEXT.passageBar }, top, actions, note.element);
   const bar = h("div", { class: "passage-bar", hidden: true }, box);
   const element = h("div", { class: "passage" }, bar, said);
-  const { move, isNarrow } = keepBeside(bar, panel, () => (store.state.selection ? rectOf(store.state.selection) : undefined));
+  const { move, isNarrow } = keepBeside(bar, panel, () => (store.state.selection ? rectOf(store.state.selection) : undefined), () => (top.hidden || more.hidden || !actions.hidden ? 0 : OPENS));
   /** Where the focus was before it came here. @type {HTMLElement|null} */
   let before = null;
   /** It came here with Tab, and goes back with a ring. */
@@ -101,17 +107,19 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
     }
     offer(artifact);
     if (note.element.hidden) {
-      form.hidden = actions.hidden = !rewrites();
+      offerRewriting();
     }
     edit.hidden = !mayReplace() || Boolean(selection.others?.length);
-    place.textContent = placeOf(selection);
+    const count = 1 + (selection.others?.length ?? 0);
+    // In prose nobody counts lines: the passage is seen.
+    place.textContent = count > 1 ? formatCount(count, "passage") : isProse(artifact) ? "" : placeOf(selection);
     place.title = charactersOf(selection);
     if (bar.hidden) {
       field.value = "";
       toChange();
       bar.hidden = false;
       byKeyboard = false;
-      said.textContent = say(TEXT.passageSelected, { place: placeOf(selection), characters: charactersOf(selection).toLowerCase() });
+      said.textContent = say(TEXT.passageSelected, { what: place.textContent || `“${shorten(selection.text, SAID)}”` });
     }
     move();
     if (shown !== `${selection.artifactId} ${selection.text}`) {
@@ -153,7 +161,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
   function write(kind) {
     const { selection } = store.state;
     if (selection) {
-      top.hidden = head.hidden = true;
+      top.hidden = actions.hidden = true;
       note.open(kind, selection.text);
       move();
       uncover(selection);
@@ -163,8 +171,21 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, annot
 
   function toChange() {
     note.close();
-    top.hidden = head.hidden = false;
-    form.hidden = actions.hidden = !rewrites();
+    top.hidden = false;
+    offerRewriting();
+    openActions(false);
+  }
+
+  function offerRewriting() {
+    form.hidden = !rewrites();
+    more.hidden = form.hidden || actions.childElementCount === 0;
+    actions.hidden ||= more.hidden;
+  }
+
+  /** @param {boolean} opened */
+  function openActions(opened) {
+    actions.hidden = !opened || more.hidden;
+    more.setAttribute("aria-expanded", String(!actions.hidden));
     move();
   }
 

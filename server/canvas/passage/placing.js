@@ -4,9 +4,9 @@
 const MARGIN = 8;
 
 /**
- * Above the passage where there is room in the pane, else below it; if there is none either, at the end of the pane.
+ * Above the passage where there is room in the pane, also for what it grows by, else below it; if there is none either, at the end of the pane.
  * @param {{left: number, top: number, bottom: number}} passage  as far as it is seen
- * @param {{width: number, height: number}} bar
+ * @param {{width: number, height: number, grows?: number}} bar
  * @param {{left: number, right: number, top: number, bottom: number}} pane
  * @returns {{left: number, top: number}}
  */
@@ -15,5 +15,5 @@ export function placeBeside(passage, bar, pane) {
   const below = passage.bottom + MARGIN;
   const lowest = pane.bottom - bar.height - MARGIN;
   const left = Math.min(passage.left, pane.right - bar.width - MARGIN);
-  return { left: Math.max(pane.left + MARGIN, left), top: above >= pane.top ? above : Math.max(pane.top, Math.min(below, lowest)) };
+  return { left: Math.max(pane.left + MARGIN, left), top: above - (bar.grows ?? 0) >= pane.top ? above : Math.max(pane.top, Math.min(below, lowest)) };
 }

@@ -69,6 +69,13 @@ async def bring(page: Page, name: str, text: str) -> Locator:
     return page.locator(".document-panel")
 
 
+async def quick_action(page: Page, name: str) -> None:
+    """What the bar of the selected passage opens to."""
+    bar = page.get_by_role("dialog", name="Change the selected passage")
+    await bar.get_by_role("button", name="Quick actions").click()
+    await bar.get_by_role("button", name=name, exact=True).click()
+
+
 async def delay(page: Page, addresses: re.Pattern[str]) -> asyncio.Event:
     """Requests of these addresses are not answered until the event is set."""
     answer = asyncio.Event()

@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import ask, bring
+from tests.server.canvas.browser.page_actions import ask, bring, quick_action
 from tests.server.canvas.browser.test_passages import LONG, bar, edit_source, select, with_document
 from tests.server.canvas.browser.test_typing import changed_by_two
 from tests.server.canvas.node_tools import installed_file
@@ -90,7 +90,7 @@ async def rewritten(window: OpenPage, _: Opener, served: Served) -> Page:
     page = await with_document(window, served, "rooks")
     served.gate.open()
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await expect(page.get_by_role("button", name="Keep")).to_be_visible()
     return page
 

@@ -12,7 +12,7 @@ from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.page_actions import ask, document, messages, step, text_of
 from tests.server.canvas.browser.test_formulas import requests
-from tests.server.canvas.browser.test_passages import bar, edit_source
+from tests.server.canvas.browser.test_passages import edit_source
 from tests.server.canvas.browser.test_reading import bring, sent_by
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -124,7 +124,7 @@ async def test_the_source_of_a_diagram_can_be_selected_and_changed(window: OpenP
     await bring(page, "plan.md", TEXT)
     await pictures(page).click()
     await page.get_by_role("menuitem", name="Select its source").click()
-    await expect(bar(page)).to_contain_text("Lines 6–8")
+    await expect(page.locator(".composer-place")).to_contain_text("Lines 6–8")
     asked = await sent_by(page, ask(page, "Explain this passage"))
     assert asked["selection"]["text"] == FLOW.rstrip("\n")
 
@@ -136,7 +136,7 @@ async def test_a_selection_across_a_diagram_has_its_source(window: OpenPage, ser
     await expect(pictures(page)).to_have_count(1)
     await panel.get_by_text("First.").click()
     await page.keyboard.press("Control+a")
-    await expect(bar(page)).to_contain_text("Lines 1–11")
+    await expect(page.locator(".composer-place")).to_contain_text("Lines 1–11")
     asked = await sent_by(page, ask(page, "Explain this passage"))
     assert asked["selection"]["text"] == TEXT.rstrip("\n")
 

@@ -21,6 +21,7 @@ from tests.loopback import serving_app
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import quick_action
 from tests.server.canvas.browser.plain_server import TideWriter, WithItsOwnIds, WithoutList, cors, plain_server
 from tests.server.client.client_harness import card, card_route
 
@@ -110,7 +111,7 @@ async def test_an_a2a_canvas_of_another_origin_is_used_like_the_own_one(open_win
     await expect(reply(page, "Here is bees.")).to_be_visible()
     paragraph = page.locator("#document p").get_by_text("The second one is too long for its own good.")
     await paragraph.click(click_count=3)
-    await page.get_by_role("button", name="Shorter", exact=True).click()
+    await quick_action(page, "Shorter")
     await expect(page.locator("#document").get_by_text("The second one is short now.")).to_be_visible()
     await page.locator(".version-controls").get_by_role("button", name="Undo", exact=True).click()
     await expect(paragraph).to_be_visible()

@@ -193,7 +193,8 @@ async def test_what_is_selected_is_rewritten_and_nothing_else(
     lines = (
         f"Line {at['lineStart']}" if at["lineStart"] == at["lineEnd"] else f"Lines {at['lineStart']}–{at['lineEnd']}"
     )
-    await expect(bar(page).get_by_title(f"Characters {at['start']}–{at['end']}", exact=True)).to_have_text(lines)
+    await expect(page.locator(".passage-place")).to_have_attribute("title", f"Characters {at['start']}–{at['end']}")
+    await expect(page.locator(".composer-place")).to_contain_text(f"{lines} of ")
 
     await bar(page).get_by_role("textbox").fill("becomes the TIDE")
     await bar(page).get_by_role("textbox").press("Enter")

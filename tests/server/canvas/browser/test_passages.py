@@ -14,6 +14,8 @@ from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener, Start
+from tests.server.canvas.browser.page_actions import quick_action
+from tests.server.canvas_client import Doc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -64,8 +66,8 @@ async def test_a_selected_passage_is_rewritten_in_place_and_taken_back(window: O
     page = await with_document(window, served, "bees")
     await select(page, LONG)
     await expect(bar(page)).to_be_visible()
-    await expect(bar(page)).to_contain_text("Line 5")
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(page.locator(".composer-place")).to_contain_text("Line 5")
+    await quick_action(page, "Shorter")
     await expect(bar(page)).to_be_hidden()
     served.gate.let(2)
     await expect(document(page).get_by_text("The second o")).to_be_visible()
@@ -83,7 +85,7 @@ async def test_a_rewritten_passage_is_kept_or_rewritten_once_more(window: OpenPa
     page = await with_document(window, served, "hornets")
     served.gate.open()
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await outcome(page).get_by_role("button", name="Try again").click()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
     await expect(page.get_by_role("log", name="Messages").get_by_text("Make it shorter")).to_have_count(2)
@@ -99,7 +101,7 @@ async def test_who_goes_on_keeps_a_rewritten_passage(window: OpenPage, served: S
     page = await with_document(window, served, f"midges-{goes_on.lower()}")
     served.gate.open()
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await expect(outcome(page)).to_be_visible()
     if goes_on == "press":
         await document(page).get_by_text("two", exact=True).click()
@@ -190,7 +192,7 @@ async def test_the_offer_to_take_a_change_back_goes_when_it_was_taken_back_other
     page = await with_document(window, served, "wasps")
     await select(page, LONG)
     served.gate.open()
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await expect(outcome(page)).to_be_visible()
     await document(page).locator(".document-scroller").focus()
     await page.keyboard.press("Control+z")
@@ -207,7 +209,7 @@ async def test_a_document_stays_linked_under_its_request_when_a_passage_is_rewri
     await expect(link).to_have_text("moles.mdversion 1")
     await select(page, LONG)
     served.gate.open()
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await expect(page.get_by_role("log", name="Messages")).to_contain_text("version 2 is saved.")
     await expect(link).to_have_text("moles.mdversion 1")
 
@@ -273,7 +275,7 @@ async def test_a_failure_is_said_and_tried_again(window: OpenPage, served: Serve
 async def test_several_passages_at_once_while_the_rest_stays(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "elks")
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     served.gate.let(2)
     await expect(document(page).get_by_text("The second o", exact=True)).to_be_visible()
     await select(page, "The first paragraph stays.")
@@ -295,7 +297,7 @@ async def test_a_selection_survives_an_edit_elsewhere(open_window: Opener, windo
     await bar(other).get_by_role("button", name="Rewrite").click()
     await expect(document(page).get_by_text("UPPER CASE")).to_be_visible()
     await expect(bar(page)).to_be_visible()
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
     await expect(document(page).get_by_text("UPPER CASE")).to_be_visible()
 
@@ -306,10 +308,84 @@ async def test_code_is_offered_what_code_needs(window: OpenPage, served: Served)
     page = window.page
     await page.get_by_role("tab", name=re.compile("two.py")).click()
     await page.locator(".cm-line", has_text="return 2").click(click_count=3)
+    await expect(bar(page).get_by_text("Line 2", exact=True)).to_be_visible()
+    await bar(page).get_by_role("button", name="Quick actions").click()
     offered = bar(page).get_by_role("group", name="Quick actions").get_by_role("button")
     await expect(offered).to_have_text(["Add comments", "Add types", "Make async", "Explain in chat"])
     await offered.last.click()
     await expect(page.get_by_role("article", name="Reply").last).to_have_text("That is what it does.")
+
+
+async def test_the_bar_is_one_line_that_opens_without_moving_what_is_seen(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "newts")
+    await select(page, LONG)
+    actions = bar(page).get_by_role("group", name="Quick actions")
+    more = bar(page).get_by_role("button", name="Quick actions")
+    field = bar(page).get_by_role("textbox")
+    await expect(actions).to_be_hidden()
+    await expect(bar(page)).not_to_contain_text("Line")
+    closed = await bar(page).bounding_box()
+    assert closed is not None
+    assert closed["height"] < 52
+    await bar(page).evaluate("bar => Promise.all(bar.getAnimations({ subtree: true }).map((one) => one.finished))")
+    before = await field.bounding_box()
+    await more.click()
+    await expect(more).to_have_attribute("aria-expanded", "true")
+    await expect(actions.get_by_role("button")).to_have_count(6)
+    assert await field.bounding_box() == before
+    await more.click()
+    await expect(actions).to_be_hidden()
+
+    await field.click()
+    await expect(actions).to_be_visible()
+    await expect(bar(page).get_by_role("button", name="Rewrite")).to_be_hidden()
+    await page.keyboard.type("Make it")
+    await expect(bar(page).get_by_role("button", name="Rewrite")).to_be_visible()
+    await field.fill("")
+    await expect(bar(page).get_by_role("button", name="Suggest")).to_be_visible()
+
+
+async def test_the_ring_is_where_a_key_writes(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "toads")
+    ring = "element => getComputedStyle(element).boxShadow !== 'none'"
+    composer = page.locator(".composer-box")
+    await page.get_by_role("textbox", name="Message").focus()
+    assert await composer.evaluate(ring)
+    await select(page, LONG)
+    field = bar(page).get_by_role("textbox")
+    assert await field.evaluate(ring)
+    assert not await composer.evaluate(ring)
+    await page.keyboard.press("m")
+    await expect(field).to_have_value("m")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("textbox", name="Message").focus()
+    assert await composer.evaluate(ring)
+
+
+@pytest.mark.parametrize("width", [360, 390])
+async def test_on_a_phone_all_of_the_bar_is_in_reach_of_a_finger(
+    open_window: Opener, served: Served, width: int
+) -> None:
+    doc = Doc(served, str(uuid4()), LONG)
+    await doc.run(doc.operation("put", text=f"# Efts\n\n{LONG}\n", name="efts.md"))
+    size = {"width": width, "height": 740}
+    address = f"/#/{doc.context}/{doc.artifact_id}"
+    page = (await open_window(served.url, address, viewport=size, has_touch=True, is_mobile=True)).page
+    await page.get_by_role("tab", name="efts.md").click()
+    await select(page, LONG)
+    await expect(bar(page).get_by_role("button", name="Comment")).to_be_visible()
+    await bar(page).get_by_role("button", name="Quick actions").tap()
+    targets = bar(page).get_by_role("button").or_(bar(page).get_by_role("textbox"))
+    await expect(targets).to_have_count(11)
+    for target in await targets.all():
+        await target.scroll_into_view_if_needed()
+        box = await target.bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) >= 44, await target.inner_text()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    await bar(page).get_by_role("button", name="Suggest").tap()
+    await expect(bar(page).get_by_role("textbox", name="Replacement for the selected passage")).to_be_focused()
 
 
 async def test_on_a_phone_the_bar_is_at_the_bottom(open_window: Opener, served: Served) -> None:

@@ -13,8 +13,8 @@ from playwright.async_api import Page, Request, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import document
-from tests.server.canvas.browser.test_passages import LONG, SHORT, bar, edit_source, select, with_document
+from tests.server.canvas.browser.page_actions import document, quick_action
+from tests.server.canvas.browser.test_passages import LONG, SHORT, edit_source, select, with_document
 from tests.server.canvas.browser.test_signing_in import shared_link
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -87,7 +87,7 @@ async def test_an_agent_at_work_is_there_by_its_name_with_the_passage_that_it_re
     ann, guest = (each.page for each in both)
     guarded.gate.close()
     await select(guest, LONG)
-    await bar(guest).get_by_role("button", name="Shorter").click()
+    await quick_action(guest, "Shorter")
     for page in (ann, guest):
         await expect(page.get_by_role("list", name="People here").get_by_role("listitem")).to_have_text(
             ["Aann", "GGuest", re.compile("^A.+, working on bees")]
@@ -104,7 +104,7 @@ async def test_who_is_alone_sees_the_agent_at_work(window: OpenPage, served: Ser
     page = await with_document(window, served, "bees")
     people = page.get_by_role("list", name="People here").get_by_role("listitem")
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await expect(people).to_have_text([re.compile("^A.+, working on bees")])
     served.gate.open()
     await expect(people).to_have_count(0)

@@ -85,7 +85,7 @@ async def test_everything_that_is_selected_is_the_document(window: OpenPage) -> 
     await panel.get_by_text("First.").click()
     await page.keyboard.press("Control+a")
     assert (await page.evaluate("String(getSelection())")).split() == ["Title", "First.", "last"]
-    await expect(bar(page)).to_contain_text("Lines 1–5")
+    await expect(page.locator(".composer-place")).to_contain_text("Lines 1–5")
 
 
 async def test_a_task_is_ticked_and_the_tick_is_taken_away(window: OpenPage) -> None:

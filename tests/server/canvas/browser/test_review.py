@@ -283,7 +283,7 @@ async def test_a_suggestion_is_no_text_of_the_document(window: OpenPage, served:
     await suggest(page, FIRST, "The first one goes.")
     await expect(text(page).get_by_role("insertion")).to_have_count(1)
     await select(page, LONG)
-    await expect(bar(page)).to_contain_text("Line 5")
+    await expect(page.locator(".composer-place")).to_contain_text("Line 5")
     await page.keyboard.press("Escape")
     await edit_source(page)
     await page.locator(".cm-line", has_text=LONG).click()

@@ -31,7 +31,7 @@ async def test_ctrl_adds_a_passage_in_the_rendered_view_and_one_undo_takes_all_b
         .get_by_role("heading")
         .first.click(click_count=3, position={"x": 20, "y": 8}, modifiers=["ControlOrMeta"])
     )
-    await expect(bar(page)).to_contain_text("and 1 more")
+    await expect(bar(page)).to_contain_text("2 passages")
     await rewrite(page, served, "upper")
     await expect(document(page).get_by_text("UPPER CASE")).to_have_count(2)
     await expect(document(page).get_by_text("The first paragraph stays.")).to_be_visible()
@@ -51,7 +51,7 @@ async def test_the_source_has_several_cursors_whose_passages_are_rewritten_toget
     await source.press("Shift+End")
     line = page.locator(".cm-line", has_text="The second one").first
     await line.dblclick(position={"x": 6, "y": 8}, modifiers=["ControlOrMeta"])
-    await expect(bar(page)).to_contain_text("and 1 more")
+    await expect(bar(page)).to_contain_text("2 passages")
     await rewrite(page, served, "upper")
     await expect(source).to_contain_text("UPPER CASE second one is too long")
     await expect(page.locator(".cm-line").first).to_have_text("UPPER CASE")

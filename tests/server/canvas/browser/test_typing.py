@@ -11,11 +11,10 @@ from playwright.async_api import Error, Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import bring
+from tests.server.canvas.browser.page_actions import bring, quick_action
 from tests.server.canvas.browser.test_passages import (
     LONG,
     SHORT,
-    bar,
     document,
     edit_source,
     say,
@@ -114,7 +113,7 @@ async def test_the_same_words_changed_by_two_are_shown_and_decided(
 async def test_typing_while_the_agent_rewrites_another_passage(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "geese")
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     await edit_source(page)
     served.gate.let(2)
     await expect(page.locator(".document-written")).to_have_text("The second o")
@@ -293,7 +292,7 @@ async def with_agents_version_and_typed(window: OpenPage, served: Served, what: 
     """Version 2 is the agent's, version 3 was typed and saved."""
     page = await with_document(window, served, what)
     await select(page, LONG)
-    await bar(page).get_by_role("button", name="Shorter").click()
+    await quick_action(page, "Shorter")
     served.gate.open()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
     await page.get_by_role("button", name="Keep").click()

@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import ask, document
+from tests.server.canvas.browser.page_actions import ask, document, quick_action
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,7 +34,7 @@ async def page(window: OpenPage, served: Served) -> Page:
     served.gate.open()
     await ask(page, "quickly tea")
     await document(page).get_by_text(LONG).click(click_count=3)
-    await page.get_by_role("button", name="Shorter", exact=True).click()
+    await quick_action(page, "Shorter")
     await expect(document(page)).to_contain_text(SHORT)
     await button(page, "Keep").click()
     await expect(button(page, "Keep")).to_be_hidden()

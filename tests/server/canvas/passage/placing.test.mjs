@@ -12,6 +12,11 @@ test("above the passage where there is room", () => assert.equal(place({}).top, 
 
 test("below it where it would cover the head", () => assert.equal(place({ top: 200, bottom: 220 }).top, 228));
 
+test("below it, too, where there is no room for what it opens to", () => {
+  const placed = (grows) => placeBeside({ left: 450, top: 260, bottom: 280 }, { ...bar, grows }, pane).top;
+  assert.deepEqual([placed(0), placed(12), placed(13)], [162, 162, 288]);
+});
+
 test("at the end of the pane if the passage fills it", () => assert.equal(place({ top: 150, bottom: 1100 }).top, 1002));
 
 test("never over the sides of the pane", () => {
