@@ -225,12 +225,14 @@ export const TEXT = Object.freeze({
   showKeys: "Show the keys",
   // versions/compare.js
   oldVersion: "Old version", newVersion: "New version",
+  // versions/rendered.js
+  unchanged: "{blocks} unchanged", sameText: "Nothing that can be read has changed.",
   // versions/versions.js
   redo: "Redo", version: "Version", versions: "Versions", closeVersions: "Close the versions", current: "current",
   incomplete: "incomplete", contentRemoved: "content removed", comparison: "Comparison of two versions",
   versionFacts: "Version {number} of {count} · {facts}", compare: "Compare", sideBySide: "Side by side", inline: "Inline",
   endComparison: "End comparison", restore: "Restore", copyLink: "Copy link", withVersion: "with version {number}",
-  compareWith: "Compare with", fromTo: "Version {first} → version {second}",
+  rendered: "Rendered", source: "Source", compareWith: "Compare with", fromTo: "Version {first} → version {second}",
   versionLinkCopied: "Link to this version copied.", linkIs: "The link is {link}",
   notSavedNotUndone: "Your changes are not saved yet, so nothing was undone.",
 });

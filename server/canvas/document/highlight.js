@@ -22,14 +22,16 @@ export function createHighlighter(name) {
 
 /** @param {Range} range @param {string} name */
 function wrap(range, name) {
-  return textNodes(range).map(({ node, start, end }) => {
-    const text = node.splitText(start);
-    text.splitText(end - start);
-    const mark = h("mark", { class: name });
-    text.replaceWith(mark);
-    mark.append(text);
-    return mark;
-  });
+  return textNodes(range).map(({ node, start, end }) => wrapText(node, start, end, h("mark", { class: name })));
+}
+
+/** Puts a part of a text node into an element; what is before it stays in the node. @param {Text} node @param {number} start @param {number} end @param {HTMLElement} mark */
+export function wrapText(node, start, end, mark) {
+  const text = node.splitText(start);
+  text.splitText(end - start);
+  text.replaceWith(mark);
+  mark.append(text);
+  return mark;
 }
 
 /** @param {HTMLElement} mark */

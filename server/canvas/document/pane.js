@@ -63,6 +63,10 @@ export function createDocumentPane(app) {
       saved && keyed.current()?.view.forget?.();
       return saved;
     },
+    isRendered: () => {
+      const artifact = shownArtifact(store.state);
+      return artifact !== undefined && modeOf(artifact, kindOf(artifact)) === "read";
+    },
   });
   const tabs = createTabs({ label: TEXT.documents, look: "document-tab", choose: (id) => app.openArtifact(id) });
   const name = h("h2", { class: "document-name truncate", dir: "auto" });

@@ -1,22 +1,28 @@
 // @ts-check
-/** Two versions of a text compared, side by side or inline. Loads the editor's merge package when it is first needed. */
+/** Two versions of a text compared: rendered, or their sources side by side or inline. Loads the editor's merge package when it is first needed. */
 
 import { loadLanguage } from "../document/editor/language.js";
 import { partOf } from "../loading.js";
 import { styleNonce } from "../policy.js";
 import { TEXT } from "../strings.js";
+import { createRendered } from "./rendered.js";
 
 const COLLAPSE = { margin: 3, minSize: 6 };
 
 const mergePart = partOf(() => Promise.all([import("../vendor/codemirror.js"), import("../vendor/merge.js")]));
+const markdownPart = partOf(() => import("../document/markdown/markdown.js"));
 
 /**
- * @param {{old: string, text: string, language: string, inline: boolean, prose: boolean}} options  `prose`: lines are
- *     wrapped and have no numbers
+ * @param {{old: string, text: string, language: string, rendered: boolean, inline: boolean, prose: boolean}} options  `prose`: lines
+ *     are wrapped and have no numbers; `rendered`: as Markdown looks
  * @returns {Promise<{dom: HTMLElement, destroy: () => void}>}
  */
-export async function createComparison({ old, text, language, inline, prose }) {
+export async function createComparison({ old, text, language, rendered, inline, prose }) {
   const [codemirror, merge] = await mergePart.get();
+  if (rendered) {
+    const { blocksOf } = await markdownPart.get();
+    return createRendered(blocksOf(old), blocksOf(text), merge.diff);
+  }
   const { EditorState, EditorView, lineNumbers, syntaxHighlighting, classHighlighter } = codemirror;
   const support = await loadLanguage(language);
   const extensions = [

@@ -10,6 +10,7 @@ import { copyAndTell } from "../clipboard.js";
 import { button, iconButton } from "../controls.js";
 import { fill, h, setText } from "../dom.js";
 import { languageOf } from "../document/editor/language.js";
+import { kindOf, langOf } from "../document/files/kinds.js";
 import { createKeyed } from "../keyed.js";
 import { partOf } from "../loading.js";
 import { isProse } from "../passage/actions.js";
@@ -27,14 +28,15 @@ const markdownPart = partOf(() => import("../document/markdown/markdown.js"));
  * @param {object} typed
  * @param {(artifactId: string) => boolean} typed.isUnsaved  whether something was typed that is not saved yet
  * @param {() => Promise<boolean>} typed.save  saves it; whether all of it is saved now
+ * @param {() => boolean} typed.isRendered  whether the document is shown as it looks
  * @returns {{controls: HTMLElement, panel: HTMLElement, comparison: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, draw: () => void}}
  *     `controls` for the head of the document, `panel` below it, `comparison` in the place of the document: it is hidden
  *     unless two versions are compared
  */
-export function createVersions(app, { isUnsaved, save }) {
+export function createVersions(app, { isUnsaved, save, isRendered }) {
   const { store } = app;
-  /** @type {{versions: Version[], comparing: number|null, inline: boolean, of: string}} */
-  let view = { versions: [], comparing: null, inline: false, of: "" };
+  /** @type {{versions: Version[], comparing: number|null, rendered: boolean, inline: boolean, of: string}} */
+  let view = { versions: [], comparing: null, rendered: false, inline: false, of: "" };
   let reading = 0;
   let telling = 0;
 
@@ -148,6 +150,7 @@ export function createVersions(app, { isUnsaved, save }) {
   /** @param {Version} version */
   function actionsOf(version) {
     const { comparing, inline } = view;
+    const rendered = isComparedRendered();
     const others = view.versions.filter(({ number, pruned }) => number !== version.number && !pruned);
     const comparable = others.length > 0 && !version.pruned && shownArtifact(store.state)?.text !== null;
     return [
@@ -155,12 +158,29 @@ export function createVersions(app, { isUnsaved, save }) {
         ? button(TEXT.compare, () => compare(counterpartOf(view.versions, version.number)), { sign: "compare", disabled: !comparable })
         : [
             chooser(others, comparing),
-            button(inline ? TEXT.sideBySide : TEXT.inline, () => change({ inline: !inline })),
+            rendered !== null && looks(rendered),
+            !rendered && button(inline ? TEXT.sideBySide : TEXT.inline, () => change({ inline: !inline })),
             button(TEXT.endComparison, () => compare(null)),
           ],
       version.current || !mayEdit(store.state) ? [] : button(TEXT.restore, restore, { sign: "retry", disabled: version.pruned || shownArtifact(store.state)?.open || false }),
       button(TEXT.copyLink, copyLink, { sign: "link" }),
     ];
+  }
+
+  /** Whether versions are compared as they look; null if they have no look but their source. */
+  function isComparedRendered() {
+    const artifact = shownArtifact(store.state);
+    return artifact && kindOf(artifact).name === "markdown" ? view.rendered : null;
+  }
+
+  /** @param {boolean} rendered */
+  function looks(rendered) {
+    const look = (/** @type {string} */ label, /** @type {boolean} */ one) => button(label, () => choose(one), { class: "document-mode", "aria-pressed": String(one === rendered) });
+    const choose = (/** @type {boolean} */ one) => {
+      change({ rendered: one });
+      /** @type {HTMLElement|null} */ (actions.querySelector("[aria-pressed=true]"))?.focus();
+    };
+    return h("div", { class: "document-modes", role: "group", "aria-label": TEXT.view }, look(TEXT.rendered, true), look(TEXT.source, false));
   }
 
   /** @param {Version[]} others @param {number} chosen */
@@ -200,8 +220,8 @@ export function createVersions(app, { isUnsaved, save }) {
     }
   }
 
-  /** @param {number|null} comparing */
-  const compare = (comparing) => change({ comparing });
+  /** A comparison begins as the document is shown. @param {number|null} comparing */
+  const compare = (comparing) => change({ comparing, rendered: view.comparing === null ? isRendered() : view.rendered });
 
   /** @param {Partial<typeof view>} fields */
   function change(fields) {
@@ -219,16 +239,17 @@ export function createVersions(app, { isUnsaved, save }) {
       return;
     }
     const [first, second] = [comparing, shownNumber()].sort((a, b) => a - b);
-    const options = { language: languageOf(artifact.name, artifact.mediaType), inline: view.inline || innerWidth < 720, prose: isProse(artifact) };
+    const options = { language: languageOf(artifact.name, artifact.mediaType), rendered: isComparedRendered() ?? false, inline: view.inline || innerWidth < 720, prose: isProse(artifact) };
     const key = JSON.stringify([store.state.contextId, of, first, second, options]);
     keyed.show(key, () => openComparison(of, first, second, options), () => {});
   }
 
-  /** @param {string} of @param {number} first @param {number} second @param {{language: string, inline: boolean, prose: boolean}} options */
+  /** @param {string} of @param {number} first @param {number} second @param {{language: string, rendered: boolean, inline: boolean, prose: boolean}} options */
   async function openComparison(of, first, second, options) {
     try {
       const [old, later] = await Promise.all([app.version(of, first), app.version(of, second)]);
       const made = await createComparison({ old: old.text ?? "", text: later.text ?? "", ...options });
+      made.dom.lang = langOf(later.text ?? "");
       return { element: h("div", {}, heading(say(TEXT.fromTo, { first, second })), made.dom), destroy: () => made.destroy() };
     } catch (error) {
       const again = button(TEXT.retry, () => (keyed.clear(), showComparison()));

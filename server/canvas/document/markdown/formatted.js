@@ -1,5 +1,5 @@
 // @ts-check
-/** A Markdown text as HTML for other programs: with its formatting, and nothing that only the page knows. */
+/** A Markdown text as HTML of its own: for other programs, with its formatting and nothing that only the page knows, and block by block. */
 
 import { h } from "../../dom.js";
 import { NO_BLOCKS, updateBlocks } from "./markdown_blocks.js";
@@ -23,4 +23,17 @@ export function formatMarkdown(text) {
     element.getAttributeNames().filter((name) => !KEPT.includes(name)).forEach((name) => element.removeAttribute(name));
   }
   return h("div", {}, made).innerHTML;
+}
+
+/**
+ * The blocks of a text, of which each is rendered when it is asked for: without what the page draws, such as formulas.
+ * @param {string} text
+ * @returns {{source: string, render: () => HTMLElement}[]}
+ */
+export function blocksOf(text) {
+  const { list, starts, definitions } = updateBlocks(NO_BLOCKS, text).blocks;
+  return list.map(({ length }, at) => {
+    const source = text.slice(starts[at], starts[at] + length).trimEnd();
+    return { source, render: () => h("div", { class: "document-block", dir: "auto" }, sanitize(renderBlock(source, definitions).html)) };
+  });
 }

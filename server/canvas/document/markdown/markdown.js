@@ -14,7 +14,7 @@ import { morphChildren } from "./morph.js";
 import { sanitize } from "./sanitize.js";
 import { visibleText } from "./visible_text.js";
 
-export { formatMarkdown } from "./formatted.js";
+export { blocksOf, formatMarkdown } from "./formatted.js";
 export { outlineOf } from "./outline.js";
 
 /** @typedef {import("./markdown_render.js").RenderedBlock} RenderedBlock */

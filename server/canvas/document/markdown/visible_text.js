@@ -59,8 +59,8 @@ function drawnAround(root, node) {
   return found && root.contains(found) ? found : null;
 }
 
-/** @param {Node} root @returns {Generator<{node: Element|Text, text: string}>} */
-function* piecesOf(root) {
+/** The text nodes and what was drawn, in order. @param {Node} root @returns {Generator<{node: Element|Text, text: string}>} */
+export function* piecesOf(root) {
   for (const node of root.childNodes) {
     if (node instanceof Text) {
       yield { node, text: node.data };

@@ -102,6 +102,13 @@ async def compare(window: OpenPage, _: Opener, served: Served) -> Page:
     await expect(page.get_by_role("button", name="gulls.md version 2")).to_be_visible()
     await page.get_by_role("button", name="Versions", exact=True).click()
     await page.get_by_role("button", name="Compare").click()
+    await expect(page.get_by_role("region", name="Comparison of two versions").locator("ins, p").first).to_be_visible()
+    return page
+
+
+async def compare_source(window: OpenPage, opener: Opener, served: Served) -> Page:
+    page = await compare(window, opener, served)
+    await page.get_by_role("button", name="Source", exact=True).click()
     await expect(
         page.get_by_role("region", name="Comparison of two versions").locator(".cm-content").first
     ).to_be_visible()
@@ -219,7 +226,21 @@ async def program(window: OpenPage, _: Opener, served: Served) -> Page:
 
 
 ON_A_SCREEN: Final = (
-    *(start, writing, thread, source, search, selection, review, rewritten, compare, conflict, question, approval),
+    *(
+        start,
+        writing,
+        thread,
+        source,
+        search,
+        selection,
+        review,
+        rewritten,
+        compare,
+        compare_source,
+        conflict,
+        question,
+        approval,
+    ),
     *(failure, call_to_approve, approved_call, developer, keys, deletion, lost, table, program),
 )
 ON_A_PHONE: Final = (start, conversation, call_to_approve, phone_document, phone_review, drawer)

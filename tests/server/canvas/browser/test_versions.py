@@ -95,6 +95,7 @@ async def test_two_versions_are_compared_side_by_side_and_inline(page: Page) -> 
     await button(page, "Versions").click()
     await button(page, "Compare").click()
     await expect(comparison(page)).to_contain_text("Version 1 → version 2")
+    await button(page, "Source").click()
     await expect(comparison(page).get_by_role("textbox", name="Old version")).to_contain_text(LONG)
     await expect(comparison(page).get_by_role("textbox", name="New version")).to_contain_text(SHORT)
 

@@ -1,0 +1,150 @@
+// @ts-check
+/**
+ * Two versions of a Markdown text as one rendered text: what is new is in `<ins>`, what is gone in `<del>` where it was. What is
+ * unchanged and far from a change is folded, and rendered when it is opened.
+ */
+
+import { button } from "../controls.js";
+import { h } from "../dom.js";
+import { wrapText } from "../document/highlight.js";
+import { piecesOf } from "../document/markdown/visible_text.js";
+import { whenIdle } from "../loading.js";
+import { TEXT, say } from "../strings.js";
+import { formatCount } from "../words.js";
+import { changedWords, foldRows, rowsOf } from "./rows.js";
+
+/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("./rows.js").Change} Change */
+/** @typedef {{source: string, render: () => HTMLElement}} Block */
+/** A piece of the visible text. @typedef {{node: Element|Text, text: string, at: number}} Piece */
+
+/** A block of which less stays is shown as two: mixed words would not be read. */
+const KEPT = 0.3;
+/** So many changed blocks are rendered at once, the others when the browser is idle. */
+const AT_ONCE = 50;
+
+const BLOCKS = "p, li, td, th, h1, h2, h3, h4, h5, h6, pre, div, summary";
+
+/**
+ * @param {readonly Block[]} old
+ * @param {readonly Block[]} next
+ * @param {import("./rows.js").Diff} diff
+ * @returns {{dom: HTMLElement, destroy: () => void}}
+ */
+export function createRendered(old, next, diff) {
+  const rows = rowsOf(old.map(({ source }) => source), next.map(({ source }) => source), diff);
+  const isChanged = (/** @type {Row} */ { old: one, next: other }) => one === null || other === null || old[one].source !== next[other].source;
+  const dom = h("div", { class: "document-markdown prose prose-document comparison-rendered", tabIndex: 0 });
+  const isSame = !rows.some(isChanged);
+  const waiting = isSame ? [] : foldRows(rows, isChanged).flatMap(({ rows: some, folded }) => (folded ? [() => fold(some)] : some.map((row) => () => draw(row))));
+  isSame && dom.append(h("p", { class: "muted" }, TEXT.sameText));
+  let idle = 0;
+  more();
+  return { dom, destroy: () => ("cancelIdleCallback" in globalThis ? cancelIdleCallback(idle) : clearTimeout(idle)) };
+
+  function more() {
+    dom.append(...waiting.splice(0, AT_ONCE).flatMap((make) => make()));
+    idle = waiting.length > 0 ? whenIdle(more) : 0;
+  }
+
+  /** @param {Row[]} some @returns {Node[]} */
+  function fold(some) {
+    const opened = button(say(TEXT.unchanged, { blocks: formatCount(some.length, "paragraph") }), () => {
+      const shown = some.flatMap(draw);
+      opened.replaceWith(...shown);
+      shown[0].tabIndex = -1;
+      shown[0].focus({ preventScroll: true });
+    }, { class: "comparison-fold", "aria-expanded": "false" });
+    return [opened];
+  }
+
+  /** @param {Row} row @returns {HTMLElement[]} */
+  function draw({ old: one, next: other }) {
+    const [was, is] = [one === null ? null : old[one].render(), other === null ? null : next[other].render()];
+    if (!was || !is) {
+      return is ? [added(is)] : was ? [removed(was)] : [];
+    }
+    return one !== null && other !== null && old[one].source !== next[other].source ? compared(was, is) : [is];
+  }
+
+  /** @param {HTMLElement} was @param {HTMLElement} is @returns {HTMLElement[]} */
+  function compared(was, is) {
+    const [before, after] = [piecesIn(was), piecesIn(is)];
+    if (before.text === after.text) {
+      markForm(was, is);
+      return [is];
+    }
+    const changes = changedWords(before.text, after.text, diff);
+    const gone = changes.reduce((sum, { fromA, toA }) => sum + toA - fromA, 0);
+    if (before.text.length - gone < KEPT * Math.max(before.text.length, after.text.length)) {
+      return [removed(was), added(is)];
+    }
+    // From the last on, so that places before stay.
+    changes.toReversed().forEach((change) => markWords(after.pieces, change, before.text.slice(change.fromA, change.toA)));
+    return [is];
+  }
+}
+
+/** @param {...(Node|string)} content */
+const removed = (...content) => h("del", { class: "note-suggestion" }, ...content);
+/** @param {...Node} content */
+const added = (...content) => h("ins", { class: "note-rewritten" }, ...content);
+
+/** The visible text, in which each paragraph, item and cell is a line. @param {Element} root @returns {{text: string, pieces: Piece[]}} */
+function piecesIn(root) {
+  let text = "";
+  let last = /** @type {Element|null|undefined} */ (null);
+  /** @type {Piece[]} */
+  const pieces = [];
+  for (const { node, text: words } of piecesOf(root)) {
+    const around = node.parentElement?.closest(BLOCKS);
+    text += last && last !== around ? "\n" : "";
+    pieces.push({ node, text: words, at: text.length });
+    text += words;
+    last = around;
+  }
+  return { text, pieces };
+}
+
+/** @param {Piece[]} pieces @param {Change} change @param {string} gone */
+function markWords(pieces, { fromB, toB }, gone) {
+  const touched = pieces.filter(({ text, at }) => at < toB && at + text.length > fromB && text.slice(Math.max(0, fromB - at), toB - at).trim() !== "");
+  const marks = touched.map(({ node, text, at }) => {
+    const mark = added();
+    node instanceof Text ? wrapText(node, Math.max(0, fromB - at), Math.min(text.length, toB - at), mark) : (node.replaceWith(mark), mark.append(node));
+    return mark;
+  });
+  if (gone.trim() === "") {
+    return;
+  }
+  const { node, at } = pieces.findLast((piece) => piece.at < fromB) ?? pieces[0];
+  if (marks.length > 0) {
+    marks[0].before(removed(gone));
+  } else if (node instanceof Text) {
+    node.splitText(Math.min(Math.max(0, fromB - at), node.length)).before(removed(gone));
+  } else {
+    node.after(removed(gone));
+  }
+}
+
+/** Marks what looks otherwise and says the same: a box that was ticked, another link, bold words. @param {Element} was @param {Element} is */
+function markForm(was, is) {
+  const [olds, news] = [[...was.childNodes], [...is.childNodes]];
+  if (olds.length !== news.length) {
+    is.replaceChildren(removed(...olds), added(...news));
+    return;
+  }
+  news.forEach((one, at) => {
+    const before = olds[at];
+    if (one.isEqualNode(before)) {
+      return;
+    }
+    if (one instanceof Element && before instanceof Element && one.cloneNode(false).isEqualNode(before.cloneNode(false))) {
+      markForm(before, one);
+    } else {
+      const mark = added();
+      one.replaceWith(removed(before), mark);
+      mark.append(one);
+    }
+  });
+}

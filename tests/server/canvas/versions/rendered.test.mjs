@@ -1,0 +1,73 @@
+/** Two versions of a Markdown text as one: without what is gone it reads as the new one, without what is new as the old one. */
+
+import "../document/page.mjs";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { blocksOf } from "../../../../server/canvas/document/markdown/formatted.js";
+import { diff } from "../../../../server/canvas/vendor/merge.js";
+import { createRendered } from "../../../../server/canvas/versions/rendered.js";
+
+const compare = (old, text) => createRendered(blocksOf(old), blocksOf(text), diff).dom;
+
+/** The words of a comparison, without the elements of a tag. */
+function wordsWithout(dom, tag) {
+  const copy = dom.cloneNode(true);
+  copy.querySelectorAll(tag).forEach((each) => each.remove());
+  return copy.textContent.replace(/\s+/g, "");
+}
+
+/** The words of a text. */
+const wordsOf = (text) => blocksOf(text).map((block) => block.render().textContent).join("").replace(/\s+/g, "");
+
+const marked = (old, text) => {
+  const dom = compare(old, text);
+  return ["del", "ins"].map((tag) => [...dom.querySelectorAll(tag)].map(({ textContent }) => textContent.trim()));
+};
+
+test("words that were replaced are struck, those in their place underlined", () => {
+  assert.deepEqual(marked("The tide comes in twice a day.\n", "The tide goes out twice a day.\n"), [["comes in"], ["goes out"]]);
+  assert.deepEqual(marked("The **tide** comes in twice.\n", "The **high tide** comes in twice.\n"), [[], ["high"]]);
+  assert.deepEqual(marked("It comes in twice a day.\n", "It comes in twice.\n"), [["a day"], []]);
+});
+
+test("an item, a cell and a paragraph that came or went are marked whole", () => {
+  assert.deepEqual(marked("- one\n- three\n", "- one\n- two\n- three\n"), [[], ["two"]]);
+  assert.deepEqual(marked("- one\n- two\n- three\n", "- one\n- three\n"), [["two"], []]);
+  assert.deepEqual(marked("| a | b |\n|---|---|\n| low | 9 |\n", "| a | b |\n|---|---|\n| low | 11 |\n"), [["9"], ["11"]]);
+  assert.deepEqual(marked("First.\n\nLast.\n", "First.\n\nThe one between.\n\nLast.\n"), [[], ["The one between."]]);
+  assert.deepEqual(marked("First.\n\nThe one between.\n\nLast.\n", "First.\n\nLast.\n"), [["The one between."], []]);
+});
+
+test("a paragraph that was written anew is not mixed with the old one", () => {
+  assert.deepEqual(marked("The tide comes in.\n", "Nobody lives here any more.\n"), [["The tide comes in."], ["Nobody lives here any more."]]);
+});
+
+test("what says the same and looks otherwise is marked where it does", () => {
+  const [del, ins] = marked("See [this](https://a.example/) page.\n", "See [this](https://b.example/) page.\n");
+  assert.deepEqual([del, ins], [["this"], ["this"]]);
+  const ticked = compare("- [ ] one\n- [ ] two\n", "- [ ] one\n- [x] two\n");
+  assert.deepEqual([...ticked.querySelectorAll("del [role=checkbox]")].map((box) => box.getAttribute("aria-checked")), ["false"]);
+  assert.deepEqual([...ticked.querySelectorAll("ins [role=checkbox]")].map((box) => box.getAttribute("aria-checked")), ["true"]);
+  assert.deepEqual(marked("some bold words\n", "some **bold** words\n"), [["some bold words"], ["some bold words"]]);
+});
+
+test("texts in which nothing that is read differs say so", () => {
+  assert.equal(compare("One.\n\n\nTwo.\n", "One.\n\nTwo.\n").textContent, "Nothing that can be read has changed.");
+});
+
+test("without one kind of marks it is the other version, of any two texts", () => {
+  const parts = ["The tide comes in twice a day.", "- one *two*\n- three\n- four", "> quoted words here", "| a | b |\n|---|---|\n| c | d |", "`code` and **bold words** again", "```\ncode line\nanother line\n```", "1. first\n2. second"];
+  const words = ["ebb", "flow", "rocks", "**deep** water", "`x`"];
+  let seed = 11;
+  const random = (most) => (seed = (seed * 48271) % 2147483647) % most;
+  for (let round = 0; round < 40; round++) {
+    const old = Array.from({ length: 1 + random(4) }, () => parts[random(parts.length)]);
+    const next = old.flatMap((each) => [[each], [], [each.replace(/\b[a-z]+\b/, words[random(words.length)])], [each, parts[random(parts.length)]], [each.replace(/[a-z]+(?= |$)/, "")]][random(5)]);
+    const [before, after] = [old.join("\n\n"), next.join("\n\n")];
+    const dom = compare(before, after);
+    if (dom.querySelector(".comparison-fold") === null && dom.querySelector("ins, del") !== null) {
+      assert.equal(wordsWithout(dom, "del"), wordsOf(after), JSON.stringify([before, after, dom.innerHTML]));
+      assert.equal(wordsWithout(dom, "ins"), wordsOf(before), JSON.stringify([before, after, dom.innerHTML]));
+    }
+  }
+});
