@@ -6,7 +6,7 @@
  * `show-contexts`, `hide-contexts`, `show-developer` (see `ask`).
  */
 import { createTabs } from "./controls.js";
-import { shownArtifact } from "./state/reducer.js";
+import { isGuest, shownArtifact } from "./state/reducer.js";
 import { readStored, writeStored } from "./storage.js";
 import { TEXT } from "./strings.js";
 import { plainName } from "./words.js";
@@ -166,8 +166,14 @@ function mountViews(shell, bar, app) {
   /** What the user has seen of the document; of a conversation that was there before, what it had at first. @type {State|null} */
   let seen = null;
   let begunHere = false;
+  let touched = false;
+  ["pointerdown", "keydown"].forEach((input) => shell.addEventListener(input, () => (touched = true), { capture: true, once: true }));
   const draw = (/** @type {State} */ state) => {
     shell.dataset.document = hasDocument(state) ? "shown" : "none";
+    // Who comes by a link comes for the document.
+    if (!touched && isGuest(state) && shell.dataset.document === "shown") {
+      shell.dataset.view = "document";
+    }
     if (shell.dataset.document === "none" && shell.dataset.view === "document") {
       show("chat");
     }

@@ -430,3 +430,32 @@ async def test_on_a_phone_the_threads_are_a_sheet_below_the_text(open_window: Op
         assert box is None or box["height"] >= 44, await target.inner_text()
     await thread(page, BETTER).get_by_role("button", name="Accept").tap()
     await expect(text(page)).to_contain_text(BETTER)
+
+
+async def test_a_stranger_on_a_phone_accepts_a_suggestion_and_comments(
+    visit: OpenPage, open_window: Opener, guarded: Served
+) -> None:
+    """From the link on: three taps to accept, and three to comment."""
+    link = await shared_link(visit, "loquat", "edit")
+    await visit.page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    await suggest(visit.page, LONG, BETTER)
+    size = {"width": 390, "height": 844}
+    window = await open_window("", link, viewport=size, has_touch=True, is_mobile=True)
+    window.expects("request: |status of 40[13]")
+    page = window.page
+    # Who comes by a link comes for the document.
+    await expect(text(page)).to_be_visible()
+    more = await page.locator(".document-head").get_by_role("button", name="More").bounding_box()
+    mark = await button(page).bounding_box()
+    assert more is not None
+    assert mark is not None
+    assert more["y"] == mark["y"], "what can be done has one row"
+    await button(page).tap()
+    await thread(page, BETTER).get_by_role("button", name="Accept").tap()
+    await expect(text(page)).to_contain_text(BETTER)
+    await pane(page).get_by_role("button", name="Close comments and suggestions").tap()
+    await text(page).get_by_text(FIRST).select_text()
+    await bar(page).get_by_role("button", name="Comment").tap()
+    await bar(page).get_by_role("textbox").fill("Does it have to?")
+    await bar(page).get_by_role("button", name="Comment", exact=True).tap()
+    await expect(button(page)).to_have_accessible_name("Comments and suggestions, 1 open")
