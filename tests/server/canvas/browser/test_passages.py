@@ -90,6 +90,11 @@ async def test_a_rewritten_passage_is_kept_or_rewritten_once_more(window: OpenPa
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
     await expect(page.get_by_role("log", name="Messages").get_by_text("Make it shorter")).to_have_count(2)
     await expect(outcome(page).get_by_role("deletion")).to_have_text(LONG)
+    before = await outcome(page).get_by_role("deletion").bounding_box()
+    keep = await outcome(page).get_by_role("button", name="Keep").bounding_box()
+    assert before is not None
+    assert keep is not None
+    assert before["y"] < keep["y"]
     await outcome(page).get_by_role("button", name="Keep").press("Enter")
     await expect(outcome(page)).to_be_hidden()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
