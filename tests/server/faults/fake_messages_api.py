@@ -33,11 +33,11 @@ def speaks(text: str, index: int = 0) -> list[Json]:
     return [_block(index, {"type": "text", "text": ""}), _delta(index, {"type": "text_delta", "text": text})]
 
 
-def writes(text: str) -> list[Json]:
-    """A first block that appends to the artifact `doc`, as far as the text has come."""
+def writes(text: str, *, append: bool = True) -> list[Json]:
+    """A first block that appends to the artifact `doc`, or rewrites it, as far as the text has come."""
     call: Json = {"type": "tool_use", "id": CALL, "name": "artifact_update", "input": {}}
     artifact = {"artifact_id": "doc", "parts": [{"kind": "text", "text": text}]}
-    fragment = json.dumps({"append": True, "artifact": artifact}).removesuffix(LEFT)
+    fragment = json.dumps({"append": append, "artifact": artifact}).removesuffix(LEFT)
     return [_block(0, call), _delta(0, {"type": "input_json_delta", "partial_json": fragment})]
 
 
@@ -47,8 +47,13 @@ def ends_call() -> list[Json]:
 
 def ends_answer() -> list[Json]:
     """The end of a block of text, and of the answer."""
-    ended = {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}}
-    return [{"type": "content_block_stop", "index": 0}, {**ended, "usage": USAGE}, {"type": "message_stop"}]
+    return [{"type": "content_block_stop", "index": 0}, *stops("end_turn")]
+
+
+def stops(reason: str) -> list[Json]:
+    """The end of an answer whose blocks have ended."""
+    ended = {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}}
+    return [{**ended, "usage": USAGE}, {"type": "message_stop"}]
 
 
 def _block(index: int, block: Json) -> Json:
