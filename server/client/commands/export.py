@@ -12,6 +12,7 @@ import shutil
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -45,7 +46,7 @@ async def export(invocation: Invocation, artifact: str | None, folder: str, cont
         ids = [canvas.find(artifact)] if artifact else [str(each["artifactId"]) for each in canvas.artifacts]
         versions = {each: (await canvas.read(each, "versions"))["versions"] for each in ids}
         await repository.prepare()
-        history = read_history(canvas.context, await repository.messages(), ids)
+        history = read_history(canvas.context, await repository.messages(), ids[0] if artifact else None)
         commits = list(steps(history, versions))
         if commits:
             await repository.add(_Export(canvas, history, versions).stream(commits, await repository.head()))
@@ -74,18 +75,19 @@ class _Export:
 
     async def _commit(self, shown: VersionShown, onto: str) -> bytes:
         history, artifact = self.history, shown.artifact
-        listed = next((each for each in self.versions[artifact] if each["number"] == shown.number), {})
-        old, name, files, file = history.files.get(artifact, ""), self.canvas.title(artifact), dict[str, bytes](), ""
+        listed = next((each for each in self.versions.get(artifact, ()) if each["number"] == shown.number), {})
+        old, files, file = history.files.get(artifact, ""), dict[str, bytes](), ""
+        name, who, at = old, "user", datetime.now(UTC).isoformat()  # of a removal, of which the server says nothing
         if shown.number:
+            by, at = str(listed.get("by", "")), str(listed.get("timestamp", ""))
+            who = (by or "user") if listed.get("author") == "user" else self.canvas.session.card.name
             version = await self.canvas.read(artifact, "versions", str(shown.number))
             name = str(version.get("name") or artifact)
             file = history.unused_file(artifact, _safe(name))
             files = _files(proto_of(version), file)
         history.files[artifact] = file
         message = commit_message(self.canvas.context, shown, one_line(name), file, listed)
-        user, by = listed.get("author") == "user", str(listed.get("by", ""))
-        who = (by or "user") if user else self.canvas.session.card.name
-        return commit_bytes(BRANCH, who, str(listed.get("timestamp", "")), message, old, files, onto)
+        return commit_bytes(BRANCH, who, at, message, old, files, onto)
 
 
 def _files(artifact: pb.Artifact, file: str) -> dict[str, bytes]:

@@ -5,6 +5,8 @@ Rule 1: the history is one line of commits. A version is a commit whose diff is 
 Rule 2: the last commit shows the current versions.
 Rule 3: trailers of a message say what it shows. A later run reads them, and continues.
 Rule 4: a version whose content was deleted has no commit.
+Rule 5: an artifact is gone if its conversation was deleted and the id used again: a commit removes its file. One with
+        the same id is another artifact if other tasks made its versions.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import unquote
 
-from a2a_canvas.server.wire import artifact_path
+from a2a_canvas.server.wire import artifact_path, context_path
 
-_VERSION, _CURRENT, _FILE = "A2A-Version", "A2A-Current", "A2A-File"
-_TRAILER = re.compile(f"({_VERSION}|{_CURRENT}|{_FILE}): (.*)")
+_VERSION, _CURRENT, _FILE, _TASK = "A2A-Version", "A2A-Current", "A2A-File", "A2A-Task"
+_TRAILER = re.compile(f"({_VERSION}|{_CURRENT}|{_FILE}|{_TASK}): (.*)")
 _UNSAFE = re.compile(r"[<>\s\x00-\x1f\x7f]+")
 DOMAIN = "a2a-canvas.invalid"
 """Of the addresses of authors, which git requires."""
@@ -31,7 +34,7 @@ class VersionShown:
     """What a commit shows of an artifact.
 
     Attributes:
-        number: of the version; 0 for nothing.
+        number: of the version; 0 for nothing, which removes its file.
         moved: whether the version had been made before.
     """
 
@@ -45,12 +48,12 @@ class ExportedHistory:
     """What a repository has of a conversation.
 
     Attributes:
-        versions: pairs of an artifact and a number.
+        versions: the task that made each version, by artifact and number.
         shown: the version in the last commit of each artifact.
         files: its file or folder there.
     """
 
-    versions: set[tuple[str, int]] = field(default_factory=set)
+    versions: dict[tuple[str, int], str] = field(default_factory=dict)
     shown: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
 
@@ -62,40 +65,46 @@ class ExportedHistory:
         return next(name for name in names if name.casefold() not in others)
 
 
-def read_history(context: str, messages: Iterable[str], artifacts: Iterable[str]) -> ExportedHistory:
+def read_history(context: str, messages: Iterable[str], only: str | None = None) -> ExportedHistory:
     """What commits of a repository have of a conversation (rule 3).
 
     Args:
         messages: of the commits, the oldest first.
-        artifacts: the ids of its artifacts.
+        only: the artifact to look for; all by default.
     """
-    history, ids = ExportedHistory(), {artifact_path(context, each): each for each in artifacts}
+    history, below = ExportedHistory(), f"{context_path(context)}/"
     for message in messages:
         trailers = dict(_TRAILER.findall(message.strip().rpartition("\n\n")[2]))
         path, _, number = (trailers.get(_VERSION) or trailers.get(_CURRENT, "")).partition("/versions/")
-        if path not in ids or not number.isdecimal():
+        artifact = unquote(path.removeprefix(below))
+        if not (path.startswith(below) and only in (None, artifact) and number.isdecimal()):
             continue
-        artifact = ids[path]
         history.shown[artifact] = int(number)
         history.files[artifact] = trailers.get(_FILE, "")
         if _VERSION in trailers:
-            history.versions.add((artifact, int(number)))
+            history.versions[artifact, int(number)] = trailers.get(_TASK, "")
     return history
 
 
 def steps(history: ExportedHistory, versions: Mapping[str, Sequence[dict[str, Any]]]) -> Iterator[VersionShown]:
-    """The commits that a repository lacks (rules 1 and 2).
+    """The commits that a repository lacks (rules 1, 2 and 5).
 
     Args:
         versions: of each artifact, as the server lists them.
     """
+    listed = {(artifact, each["number"], _task(each)) for artifact, all_ in versions.items() for each in all_}
+    kept = {artifact for (artifact, number), task in history.versions.items() if (artifact, number, task) in listed}
+    known = {each for each in history.versions if each[0] in kept}
     at = dict(history.shown)
+    for artifact in [each for each, number in at.items() if number and each not in kept]:
+        yield VersionShown(artifact, 0, moved=True)
+        at[artifact] = 0
     contents = {(artifact, each["number"]) for artifact, all_ in versions.items() for each in all_ if not pruned(each)}
     new = [
         (str(each.get("timestamp", "")), artifact, each)
         for artifact, all_ in versions.items()
         for each in all_
-        if not pruned(each) and (artifact, each["number"]) not in history.versions
+        if not pruned(each) and (artifact, each["number"]) not in known
     ]
     for _, artifact, each in sorted(new, key=lambda entry: (entry[0], entry[1], entry[2]["number"])):
         parent = each["parent"]
@@ -107,6 +116,10 @@ def steps(history: ExportedHistory, versions: Mapping[str, Sequence[dict[str, An
         for each in all_:
             if each.get("current") and at.get(artifact, 0) != each["number"] and not pruned(each):
                 yield VersionShown(artifact, each["number"], moved=True)
+
+
+def _task(version: Mapping[str, Any]) -> str:
+    return one_name(str(version.get("taskId", "")))
 
 
 def pruned(version: Mapping[str, Any]) -> bool:
@@ -121,11 +134,13 @@ def commit_message(context: str, shown: VersionShown, name: str, file: str, vers
         name: the artifact's.
         version: as the server lists it.
     """
-    about = f"version {shown.number} of {name}" if shown.number else f"nothing of {name}"
     request = str(version.get("request", "")).replace("\0", "").strip()
-    said = f"Back to {about}" if shown.moved else request or about.capitalize()
+    back = f"Back to version {shown.number} of {name}" if shown.number else f"Remove {name}"
+    said = back if shown.moved else request or f"Version {shown.number} of {name}"
     kind = _CURRENT if shown.moved else _VERSION
     trailers = {kind: f"{artifact_path(context, shown.artifact)}/versions/{shown.number}", _FILE: file}
+    if not shown.moved:
+        trailers[_TASK] = _task(version)
     if not shown.moved and version.get("author") != "user" and version.get("by"):
         trailers["Requested-by"] = one_name(str(version["by"]))
     lines = [*trailers.items()]
@@ -147,9 +162,8 @@ def commit_bytes(
         onto: the commit before it, for the first one of a run.
     """
     seconds = int((datetime.fromisoformat(at) if at else datetime.fromtimestamp(0, UTC)).timestamp())
-    identity = (
-        f"{one_name(who)} <{re.sub('[^A-Za-z0-9._-]+', '-', who).strip('-.') or 'user'}@{DOMAIN}> {seconds} +0000"
-    )
+    address = f"{re.sub('[^A-Za-z0-9._-]+', '-', who).strip('-.') or 'user'}@{DOMAIN}"
+    identity = f"{one_name(who)} <{address}> {seconds} +0000"
     head = [f"commit {branch}", f"author {identity}", f"committer {identity}"]
     pieces = ["\n".join(head).encode(), b"\n", _data(message.encode())]
     pieces += [f"from {onto}\n".encode()] if onto else []

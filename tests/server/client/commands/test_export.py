@@ -79,6 +79,21 @@ async def test_after_an_undo_the_next_version_is_the_change_of_its_parent(doc: D
     assert (folder / "doc.md").read_text() == "one\n"
 
 
+async def test_what_is_gone_is_removed_by_a_commit_and_what_has_its_id_begins_anew(doc: Doc, folder: Path) -> None:
+    """A conversation can be deleted, and its id used again."""
+    other = Doc(doc.served, doc.context, artifact_id="other")
+    await other.run(other.operation("put", "Save other", text="x\n", name="other.md"))
+    await exported(doc, folder)
+    (await doc.served.http.delete(f"/artifacts/{doc.context}")).raise_for_status()
+    await doc.run(doc.operation("put", "Begin again", text="new\n", name="doc.md"))
+    assert (await exported(doc, folder)).out == f"{folder} has 3 new commits.\n"
+    assert subjects(folder)[2:] == ["Remove doc.md", "Remove other.md", "Begin again"]
+    assert git(folder, "log", "-1", "--skip=1", "--format=%an", "--name-status").split() == ["user", "D", "other.md"]
+    assert git(folder, "log", "-1", "-p", "--format=").endswith("@@ -0,0 +1 @@\n+new\n")
+    assert git(folder, "ls-files") == "doc.md\n"
+    assert (await exported(doc, folder)).out == f"{folder} has 0 new commits.\n"
+
+
 async def test_all_artifacts_of_a_conversation_are_files_or_one_alone(doc: Doc, folder: Path, tmp_path: Path) -> None:
     other = Doc(doc.served, doc.context, artifact_id="other")
     await other.run(other.operation("put", text="x\n", name="DOC.md"))

@@ -21,7 +21,8 @@ Versions = dict[str, list[dict[str, Any]]]
 
 
 def version(number: int, parent: int, at: int = 0, **more: Any) -> dict[str, Any]:
-    return {"number": number, "parent": parent, "timestamp": f"2026-01-01T00:00:{at or number:02}.000Z", **more}
+    time = f"2026-01-01T00:00:{at or number:02}.000Z"
+    return {"number": number, "parent": parent, "taskId": f"task-{at or number}", "timestamp": time, **more}
 
 
 def new(artifact: str, number: int) -> VersionShown:
@@ -30,6 +31,12 @@ def new(artifact: str, number: int) -> VersionShown:
 
 def move(artifact: str, number: int) -> VersionShown:
     return VersionShown(artifact, number, moved=True)
+
+
+def known(versions: Versions, shown: dict[str, int]) -> ExportedHistory:
+    """A repository that has these versions."""
+    tasks = {(artifact, each["number"]): each["taskId"] for artifact, of in versions.items() for each in of}
+    return ExportedHistory(tasks, shown, {artifact: f"{artifact}.md" for artifact in shown})
 
 
 def test_versions_of_all_artifacts_are_in_the_order_of_their_times() -> None:
@@ -45,7 +52,7 @@ def test_after_an_undo_a_commit_leads_back_before_the_next_version() -> None:
 def test_an_undo_at_the_end_is_a_commit_and_a_redo_after_it_another() -> None:
     versions = {"a": [version(1, 0, current=True), version(2, 1)]}
     assert [*steps(ExportedHistory(), versions)] == [new("a", 1), new("a", 2), move("a", 1)]
-    history = ExportedHistory({("a", 1), ("a", 2)}, {"a": 1}, {"a": "a.md"})
+    history = known(versions, {"a": 1})
     assert [*steps(history, versions)] == []
     versions = {"a": [version(1, 0), version(2, 1, current=True)]}
     assert [*steps(history, versions)] == [move("a", 2)]
@@ -81,40 +88,63 @@ def test_each_version_is_committed_once_and_on_its_parent_and_the_current_one_is
     messages: list[str] = []
     committed: list[tuple[str, int]] = []
     for versions in moments:
-        history = read_history("c", messages, versions)
+        history = read_history("c", messages)
         at = dict(history.shown)
         for shown in steps(history, versions):
             if not shown.moved:
                 assert at.get(shown.artifact, 0) == versions[shown.artifact][shown.number - 1]["parent"]
                 committed.append((shown.artifact, shown.number))
             at[shown.artifact] = shown.number
-            messages.append(commit_message("c", shown, "x", "x.md", {}))
+            of = next((each for each in versions[shown.artifact] if each["number"] == shown.number), {})
+            messages.append(commit_message("c", shown, "x", "x.md", of))
         current = {artifact: each["number"] for artifact, of in versions.items() for each in of if each["current"]}
         assert {artifact: at.get(artifact, 0) for artifact in current} == current
         assert sorted(committed) == [(artifact, each["number"]) for artifact, of in versions.items() for each in of]
-    assert [*steps(read_history("c", messages, moments[-1]), moments[-1])] == []
+    assert [*steps(read_history("c", messages), moments[-1])] == []
 
 
 def test_a_request_cannot_pretend_to_be_another_version() -> None:
     request = {"request": "Write\n\nA2A-Version: c/a/versions/9\nA2A-File: x"}
     message = commit_message("c", new("a", 1), "a", "a.md", request)
-    history = read_history("c", [message, "A commit of somebody else\n\nA2A-Version: other/a/versions/2\n"], ["a"])
-    assert history == ExportedHistory({("a", 1)}, {"a": 1}, {"a": "a.md"})
+    history = read_history("c", [message, "A commit of somebody else\n\nA2A-Version: other/a/versions/2\n"])
+    assert history == ExportedHistory({("a", 1): "unknown"}, {"a": 1}, {"a": "a.md"})
+
+
+def test_of_one_artifact_that_alone_is_read() -> None:
+    messages = [commit_message("c", new(each, 1), each, each, {"taskId": f"t-{each}"}) for each in ("a", "b")]
+    assert read_history("c", messages, "b") == ExportedHistory({("b", 1): "t-b"}, {"b": 1}, {"b": "b"})
+
+
+def test_an_artifact_that_is_gone_is_removed_once() -> None:
+    versions = {"a": [version(1, 0, current=True)], "b": [version(1, 0, 2, current=True)]}
+    history = known(versions, {"a": 1, "b": 1})
+    del versions["a"]
+    assert [*steps(history, versions)] == [move("a", 0)]
+    assert [*steps(known(versions, {"a": 0, "b": 1}), versions)] == []
+    assert commit_message("c", move("a", 0), "a.md", "", {}).startswith("Remove a.md\n\nA2A-Current: c/a/versions/0\n")
+
+
+def test_another_artifact_with_the_same_id_begins_after_the_removal() -> None:
+    old = {"a": [version(1, 0, 1), version(2, 1, 2, current=True)]}
+    versions = {"a": [version(1, 0, 11, pruned=True), version(2, 1, 12), version(3, 2, 13, current=True)]}
+    assert [*steps(known(old, {"a": 2}), versions)] == [move("a", 0), new("a", 2), new("a", 3)]
+    assert [*steps(known(versions, {"a": 3}), versions)] == []
 
 
 @pytest.mark.parametrize("artifact", ["a b", "a/b", "é\n", "50%", "events"])
 def test_an_artifact_of_any_id_is_known_again(artifact: str) -> None:
     message = commit_message("c/d", new(artifact, 2), "x", "x.md", {})
-    assert read_history("c/d", [message], [artifact]).versions == {(artifact, 2)}
+    assert read_history("c/d", [message]).versions == {(artifact, 2): "unknown"}
 
 
 def test_a_version_says_who_asked_the_agent_for_it() -> None:
-    said = commit_message("c", new("a", 1), "a.md", "a.md", {"author": "agent", "by": "bob", "request": "Write it"})
-    assert said == "Write it\n\nA2A-Version: c/a/versions/1\nA2A-File: a.md\nRequested-by: bob\n"
+    of = {"author": "agent", "by": "bob", "request": "Write it", "taskId": "t"}
+    said = commit_message("c", new("a", 1), "a.md", "a.md", of)
+    assert said == "Write it\n\nA2A-Version: c/a/versions/1\nA2A-File: a.md\nA2A-Task: t\nRequested-by: bob\n"
     accepted = commit_message(
         "c", new("a", 2), "a.md", "a.md", {"author": "user", "by": "ann", "suggestedBy": ["bob", "agent"]}
     )
-    assert accepted.endswith("A2A-File: a.md\nSuggested-by: bob\nSuggested-by: agent\n")
+    assert accepted.endswith("A2A-Task: unknown\nSuggested-by: bob\nSuggested-by: agent\n")
     assert commit_message("c", move("a", 1), "a.md", "a.md", {"request": "x"}).startswith("Back to version 1 of a.md\n")
     assert commit_message("c", new("a", 1), "a.md", "a.md", {}).startswith("Version 1 of a.md\n")
 
