@@ -221,6 +221,10 @@ class Context:
         """
         return await self._contexts.owned.rename(self.key, self.owner, name)
 
+    async def agents_suggest(self) -> bool:
+        """Whether what agents change in artifacts becomes suggestions."""
+        return await self._contexts.owned.agents_suggest(self.key, self.owner)
+
     async def let_agents_suggest(self, on: bool) -> ContextSummary:
         """Whether what agents change in artifacts becomes suggestions, for tasks that begin.
 

@@ -18,7 +18,7 @@ from a2a_canvas.server.client.commands.artifacts import format_author, show_diff
 from a2a_canvas.server.client.commands.edit import select_passage
 from a2a_canvas.server.client.commands.send import show_end
 from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, open_canvas, text_of
-from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.conversation.errors import CannotBeDone
 from a2a_canvas.server.client.conversation.exchange import check_outcome
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.screen.display import fit, local_time, one_line
@@ -238,12 +238,8 @@ async def _write(canvas: CanvasSession, artifact: str, text: str, *, ask: bool =
 async def agents(invocation: Invocation, policy: str | None, context: str | None) -> None:
     """Choose whether agents suggest or write in a conversation, or print which they do."""
     async with open_canvas(invocation, context) as canvas:
-        if policy is None:
-            known = {each["contextId"]: each for each in await canvas.session.list_contexts()}
-            if "agentsSuggest" not in known.get(canvas.context, {}):
-                raise ClientError(f"{canvas.context} is not among the newest conversations, which the server lists")
-            said = known[canvas.context]
-        else:
+        said: dict[str, Any] = {"contextId": canvas.context, "agentsSuggest": canvas.agents_suggest}
+        if policy:
             said = await canvas.change_context(agentsSuggest=policy == "suggest")
     if invocation.json:
         invocation.print_json(said)

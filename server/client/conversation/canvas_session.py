@@ -107,12 +107,14 @@ class CanvasSession:
     Attributes:
         context: its id; empty until the first operation begins it.
         artifacts: what `GET /artifacts/{context}` says of each artifact.
+        agents_suggest: whether agents suggest instead of change.
     """
 
     invocation: Invocation
     session: Session
     context: str
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    agents_suggest: bool = False
 
     @property
     def base(self) -> str:
@@ -185,19 +187,21 @@ class CanvasSession:
     async def look(self, *, may_begin: bool = False) -> bool:
         """Read the list of artifacts; an unknown context may be the beginning of a known id."""
         try:
-            self.artifacts = await self._listing() if self.context else []
+            if self.context:
+                await self._read_listing()
         except NotServed as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
             known = await self.session.contexts()
             if not (may_begin and not any(each.startswith(self.context) for each in known)):
                 self.context = resolve(self.context, known, "context")
-                self.artifacts = await self._listing()
+                await self._read_listing()
         return True
 
-    async def _listing(self) -> list[dict[str, Any]]:
-        artifacts = (await self._json(resource_path(self.context), {})).get("artifacts", [])
-        return [each for each in artifacts if isinstance(each, dict)]
+    async def _read_listing(self) -> None:
+        listing = await self._json(resource_path(self.context), {})
+        self.artifacts = [each for each in listing.get("artifacts", []) if isinstance(each, dict)]
+        self.agents_suggest = listing.get("agentsSuggest") is True
 
     async def _json(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
         return self._object(await self._get(path, {"Accept": "application/json"}, query))

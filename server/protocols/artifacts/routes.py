@@ -334,7 +334,8 @@ async def _listing(context: Context, prefix: str) -> dict[str, Any]:
         artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
     events = f"{prefix}{context_path(context.id)}/events"
     shared = shared_json(context.owner, context.level) if context.level < Level.OWN else {}
-    return {"contextId": context.id, "artifacts": artifacts, "urls": {"events": events}, **shared}
+    suggest = {AGENTS_SUGGEST: await context.agents_suggest()}
+    return {"contextId": context.id, **suggest, "artifacts": artifacts, "urls": {"events": events}, **shared}
 
 
 async def _archive(request: Request, context: Context) -> Response:

@@ -180,6 +180,7 @@ async def test_what_is_no_name_is_refused(harness: ArtifactHarness, body: str, s
 async def test_the_owner_lets_agents_suggest_and_takes_it_back(harness: ArtifactHarness) -> None:
     answer = await rename(harness, '{"agentsSuggest": true}')
     assert (answer.status_code, answer.json()) == (200, CTX | {"agentsSuggest": True})
+    assert (await harness.get("ctx")).json()["agentsSuggest"] is True
     both = await rename(harness, '{"agentsSuggest": false, "name": "Tide pools"}')
     assert both.json() == CTX | {"name": "Tide pools"}
 

@@ -82,6 +82,7 @@ async def test_the_list_has_each_artifact_without_its_content_the_last_changed_l
                 "urls": {"artifact": "/artifacts/ctx/data", "versions": "/artifacts/ctx/data/versions"},
             },
         ],
+        "agentsSuggest": False,
         "urls": {"events": "/artifacts/ctx/events"},
     }
 
