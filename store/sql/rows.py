@@ -72,23 +72,12 @@ class VersionRow:
     author: Author
     task_id: str
     incomplete: bool
-    edited_start: int | None
-    edited_end: int | None
-    edited_length: int | None
     edits: str | None
     content: str | None
     replacement: str | None
 
     @property
-    def edited(self) -> TextEdit | None:
-        if self.edited_start is None or self.edited_end is None or self.edited_length is None:
-            return None
-        return TextEdit(Span(self.edited_start, self.edited_end), self.edited_length)
-
-    @property
     def known_edits(self) -> tuple[TextEdit, ...]:
-        if self.edited:
-            return (self.edited,)
         known = json.loads(self.edits or "[]")
         return tuple(TextEdit(Span(start, end), length) for start, end, length in known)
 
@@ -180,9 +169,9 @@ def contents_of(chain: Iterable[VersionRow]) -> dict[int, Content]:
 def _content(row: VersionRow, base: Content | None) -> Content | None:
     if row.content is not None:
         return _from_json(row.content)
-    if row.replacement is None or base is None or row.edited is None:
+    if row.replacement is None or base is None or len(row.known_edits) != 1:
         return None
-    span, text = row.edited.span, json.loads(row.replacement)
+    span, text = row.known_edits[0].span, json.loads(row.replacement)
     parts = (replace(p, body=p.body.splice(span, text)) if isinstance(p, TextPart) else p for p in base.parts)
     return replace(base, parts=tuple(parts))
 
@@ -266,18 +255,14 @@ def _new_versions(stored: StoredDocument, new: Document) -> tuple[tuple[VersionR
 
 
 def _version_row(version: Version, replacement: str | None) -> VersionRow:
-    edited = version.edited
-    several = version.edits if len(version.edits) > 1 else ()
+    edits = [[each.span.start, each.span.end, each.length] for each in version.edits]
     return VersionRow(
         version.number,
         version.parent,
         version.author,
         version.task_id,
         version.incomplete,
-        edited.span.start if edited else None,
-        edited.span.end if edited else None,
-        edited.length if edited else None,
-        json.dumps([[each.span.start, each.span.end, each.length] for each in several]) if several else None,
+        json.dumps(edits, separators=(",", ":")) if edits else None,
         content_json(version.content) if replacement is None else None,
         None if replacement is None else json.dumps(replacement, ensure_ascii=False),
     )

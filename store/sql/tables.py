@@ -101,10 +101,7 @@ versions = Table(
     Column("author", Text, nullable=False),
     Column("task_id", Text, nullable=False),
     Column("incomplete", Boolean, nullable=False),
-    Column("edited_start", Integer),  # of the parent's text, in code points; these three are set or null together
-    Column("edited_end", Integer),
-    Column("edited_length", Integer),
-    Column("edits", CompressedText),  # JSON of several edits at once, as `[start, end, length]`
+    Column("edits", CompressedText),  # JSON of `[start, end, length]`, of the parent's text, in code points
     Column("content", CompressedText),  # JSON of the whole; or
     Column("replacement", CompressedText),  # JSON of the text that replaced the range; both null: pruned
     Column("made_at", DateTime(timezone=True), nullable=False, default=func.now()),  # UTC
