@@ -137,16 +137,14 @@ def commit_message(context: str, shown: VersionShown, name: str, file: str, vers
     request = str(version.get("request", "")).replace("\0", "").strip()
     back = f"Back to version {shown.number} of {name}" if shown.number else f"Remove {name}"
     said = back if shown.moved else request or f"Version {shown.number} of {name}"
-    kind = _CURRENT if shown.moved else _VERSION
-    trailers = {kind: f"{artifact_path(context, shown.artifact)}/versions/{shown.number}", _FILE: file}
+    path = f"{artifact_path(context, shown.artifact)}/versions/{shown.number}"
+    trailers = [(_CURRENT if shown.moved else _VERSION, path), (_FILE, file)]
     if not shown.moved:
-        trailers[_TASK] = _task(version)
-    if not shown.moved and version.get("author") != "user" and version.get("by"):
-        trailers["Requested-by"] = one_name(str(version["by"]))
-    lines = [*trailers.items()]
-    if not shown.moved:
-        lines += [("Suggested-by", one_name(str(each))) for each in version.get("suggestedBy", ())]
-    return f"{said}\n\n" + "".join(f"{key}: {value}\n" for key, value in lines)
+        trailers.append((_TASK, _task(version)))
+        asked = [version["by"]] if version.get("author") != "user" and version.get("by") else []
+        trailers += [("Requested-by", one_name(str(each))) for each in asked]
+        trailers += [("Suggested-by", one_name(str(each))) for each in version.get("suggestedBy", ())]
+    return f"{said}\n\n" + "".join(f"{key}: {value}\n" for key, value in trailers)
 
 
 def commit_bytes(
