@@ -266,9 +266,9 @@ class ContextArtifacts:
     async def version_times(self, artifact_id: str) -> Mapping[int, datetime]:
         return await self._store.version_times(self._ref(artifact_id))
 
-    async def suggested_by(self, artifact_id: str) -> Mapping[int, Sequence[Writer]]:
-        """Whose suggestions each version has accepted."""
-        return suggested_by(await self._annotations.list(self.key, artifact_id))
+    async def suggested_by(self, artifact_id: str, version: int | None = None) -> Mapping[int, Sequence[Writer]]:
+        """Whose suggestions each version has accepted, or this one."""
+        return suggested_by(await self._annotations.list(self.key, artifact_id, version))
 
     async def annotations(self, artifact_id: str) -> tuple[Version | None, tuple[PlacedAnnotation, ...]]:
         """The current version of an artifact, if it has one, and its annotations as a reader of it sees them."""

@@ -134,6 +134,11 @@ class Annotation:
     def kind(self) -> AnnotationKind:
         return "comment" if self.replacement is None else "suggestion"
 
+    @property
+    def accepted_into(self) -> int | None:
+        """The version that its acceptance made; None if it was not accepted."""
+        return self.decision.version if self.state == "accepted" and self.decision else None
+
 
 @dataclass(frozen=True, slots=True)
 class AnnotationsChanged:

@@ -23,8 +23,14 @@ from a2a_canvas.store.retrying import retry_while_unavailable
 class AnnotationStore(Protocol):
     """The annotations of all contexts. Every method may raise `Unavailable`."""
 
-    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
-        """The annotations of an artifact, oldest first, as they are committed."""
+    async def list(
+        self, context_id: ContextKey, artifact_id: str, accepted_into: int | None = None
+    ) -> tuple[Annotation, ...]:
+        """The annotations of an artifact, oldest first, as they are committed.
+
+        Args:
+            accepted_into: only the suggestions whose acceptance made this version. The cost is that of these.
+        """
         ...
 
     async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
@@ -64,8 +70,10 @@ class RetryingAnnotations:
         self._annotations = annotations
         self._retry = partial(retry_while_unavailable, pause=pause, check=check)
 
-    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
-        return await self._retry(partial(self._annotations.list, context_id, artifact_id))
+    async def list(
+        self, context_id: ContextKey, artifact_id: str, accepted_into: int | None = None
+    ) -> tuple[Annotation, ...]:
+        return await self._retry(partial(self._annotations.list, context_id, artifact_id, accepted_into))
 
     async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
         return await self._retry(partial(self._annotations.find, context_id, artifact_id, annotation_id))
@@ -93,8 +101,11 @@ class InMemoryAnnotations:
         self._contexts: dict[ContextKey, dict[str, dict[str, Annotation]]] = {}
         self._holds = Holds()
 
-    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
-        return tuple(self._by_id(context_id, artifact_id).values())
+    async def list(
+        self, context_id: ContextKey, artifact_id: str, accepted_into: int | None = None
+    ) -> tuple[Annotation, ...]:
+        existing = self._by_id(context_id, artifact_id).values()
+        return tuple(each for each in existing if accepted_into in (None, each.accepted_into))
 
     async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
         return self._by_id(context_id, artifact_id).get(annotation_id)

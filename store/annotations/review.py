@@ -381,6 +381,6 @@ def suggested_by(annotations: Iterable[Annotation]) -> Mapping[int, Sequence[Wri
     """Whose suggestions each version has accepted, by the number of the version."""
     found: defaultdict[int, dict[Writer, None]] = defaultdict(dict)
     for each in annotations:
-        if each.state == "accepted" and each.decision:
-            found[each.decision.version][each.writer] = None
+        if each.accepted_into is not None:
+            found[each.accepted_into][each.writer] = None
     return {number: tuple(writers) for number, writers in found.items()}

@@ -113,7 +113,7 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.wire import artifact_path, context_path
-from a2a_canvas.store.annotations.annotation import PlacedAnnotation
+from a2a_canvas.store.annotations.annotation import PlacedAnnotation, Writer
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavailable, VersionNotFound
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
@@ -308,7 +308,8 @@ async def _read(request: Request, resource: ArtifactList | ArtifactResource, con
         case ArtifactVersion(artifact_id=artifact_id):
             version = await _version(context, resource)
             artifact = await context.artifacts.get(artifact_id)
-            origins = await _origins(context, artifact_id, (version,))
+            writers = await context.artifacts.suggested_by(artifact_id, version.number)
+            origins = await _origins(context, artifact_id, (version,), writers)
             return await _document(request, artifact_id, version, partial(version_json, artifact, origins))
         case VersionDiff():
             return await _diff(request, context, resource)
@@ -349,15 +350,17 @@ async def _archive(request: Request, context: Context) -> Response:
 async def _versions(context: Context, artifact_id: str) -> dict[str, Any]:
     versions = await context.artifacts.versions(artifact_id)
     artifact = await context.artifacts.get(artifact_id)
-    origins = await _origins(context, artifact_id, versions)
+    origins = await _origins(context, artifact_id, versions, await context.artifacts.suggested_by(artifact_id))
     summaries = [version_summary(artifact, origins, version) for version in versions]
     return {"artifactId": artifact_id, "versions": summaries}
 
 
-async def _origins(context: Context, artifact_id: str, versions: Iterable[Version]) -> VersionOrigins:
+async def _origins(
+    context: Context, artifact_id: str, versions: Iterable[Version], suggested_by: Mapping[int, Sequence[Writer]]
+) -> VersionOrigins:
     times = await context.artifacts.version_times(artifact_id)
     messages = await context.first_messages({version.task_id for version in versions})
-    return VersionOrigins(times, messages, await context.artifacts.suggested_by(artifact_id))
+    return VersionOrigins(times, messages, suggested_by)
 
 
 async def _version(context: Context, resource: ArtifactVersion | VersionDiff) -> Version:

@@ -138,6 +138,16 @@ async def test_accepting_all_is_one_version_and_names_what_did_not_fit(desk: Des
     assert len(await desk.artifacts.versions(REF)) == 3
 
 
+async def test_those_that_made_a_version_are_listed_alone(desk: Desk) -> None:
+    made = [await desk.review().annotate("doc", 1, span, replacement="x") for span in (TWO, FOUR, Span(0, 3))]
+    await desk.review().reject("doc", made[2].annotation_id)
+    for number, each in enumerate(made[:2], 2):
+        await desk.review("bob", "b").accept("doc", each.annotation_id)
+        (listed,) = await desk.journal.annotations.list(REF.context_id, "doc", number)
+        assert (listed.annotation_id, listed.state) == (each.annotation_id, "accepted")
+    assert await desk.journal.annotations.list(REF.context_id, "doc", 1) == ()
+
+
 async def test_a_suggestion_whose_passage_was_changed_inside_is_merged_or_in_conflict(desk: Desk) -> None:
     review = desk.review()
     merged = await review.annotate("doc", 1, Span(15, 29), replacement="Four five 6.")

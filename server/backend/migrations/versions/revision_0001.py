@@ -319,6 +319,8 @@ def _annotations() -> None:
         Column("number", Integer, nullable=False),
         Column("version", Integer, nullable=False),
         Column("open", Boolean, nullable=False),
+        Column("accepted_into", Integer),
         Column("annotation", LargeBinary, nullable=False),
     )
     op.create_index("annotations_by_number", "artifact_annotations", ["context_id", "artifact_id", "number", "open"])
+    op.create_index("annotations_by_acceptance", "artifact_annotations", ["context_id", "artifact_id", "accepted_into"])

@@ -45,8 +45,10 @@ artifact_annotations = Table(
     Column("number", Integer, nullable=False),
     Column("version", Integer, nullable=False),  # of whose text its passage is a range
     Column("open", Boolean, nullable=False),
+    Column("accepted_into", Integer),  # the version that its acceptance made; null: it was not accepted
     Column("annotation", LargeBinary, nullable=False),  # JSON, compressed where that makes it shorter
     Index("annotations_by_number", "context_id", "artifact_id", "number", "open"),  # `last_number`, `count_open`
+    Index("annotations_by_acceptance", "context_id", "artifact_id", "accepted_into"),  # `list` of one version
 )
 ANNOTATION_SIZE = TextSize(artifact_annotations.c.annotation)
 
@@ -70,9 +72,11 @@ class SqlAnnotations:
         self._database = database
         self.holds: SqlHolds[AnnotationsChanged] = SqlHolds("annotations", database, replica, flushed)
 
-    async def list(self, context_id: ContextKey, artifact_id: str) -> tuple[Annotation, ...]:
+    async def list(
+        self, context_id: ContextKey, artifact_id: str, accepted_into: int | None = None
+    ) -> tuple[Annotation, ...]:
         async with self._reading(context_id) as connection:
-            return await read_annotations(connection, context_id, artifact_id)
+            return await read_annotations(connection, context_id, artifact_id, accepted_into)
 
     async def find(self, context_id: ContextKey, artifact_id: str, annotation_id: str) -> Annotation | None:
         this = artifact_annotations.c.annotation_id == replace_unstorable(annotation_id)
@@ -108,10 +112,12 @@ class SqlAnnotations:
 
 
 async def read_annotations(
-    connection: AsyncConnection, context_id: ContextKey, artifact_id: str
+    connection: AsyncConnection, context_id: ContextKey, artifact_id: str, accepted_into: int | None = None
 ) -> tuple[Annotation, ...]:
-    """The annotations of an artifact, oldest first."""
+    """The annotations of an artifact, or those that were accepted into a version of it, oldest first."""
     ours = _condition(context_id, artifact_id)
+    if accepted_into is not None:
+        ours = (*ours, artifact_annotations.c.accepted_into == accepted_into)
     query = select(artifact_annotations.c.annotation).where(*ours).order_by(artifact_annotations.c.number)
     rows = [bytes(row) for row in await connection.scalars(query)]
     return await asyncio.to_thread(_decode, rows) if len(rows) > MANY_ROWS else _decode(rows)
@@ -179,5 +185,6 @@ def _row(context_id: ContextKey, annotation: Annotation) -> dict[str, Any]:
         "number": annotation.number,
         "version": annotation.version,
         "open": annotation.state == "open",
+        "accepted_into": annotation.accepted_into,
         "annotation": compress_bytes(encode(annotation, Annotation).encode()),
     }

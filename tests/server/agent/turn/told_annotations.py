@@ -16,8 +16,8 @@ class ToldAnnotations:
     def __init__(self, told: EventRecorder) -> None:
         self.told = told
 
-    async def list(self, context_id, artifact_id) -> tuple[Annotation, ...]:
-        return await self._stored(context_id).list(context_id, artifact_id)
+    async def list(self, context_id, artifact_id, accepted_into=None) -> tuple[Annotation, ...]:
+        return await self._stored(context_id).list(context_id, artifact_id, accepted_into)
 
     async def find(self, context_id, artifact_id, annotation_id) -> Annotation | None:
         return await self._stored(context_id).find(context_id, artifact_id, annotation_id)

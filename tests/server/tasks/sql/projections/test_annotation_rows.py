@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.tasks.contexts import ContextArtifacts
 from a2a_canvas.server.tasks.sql.projections import annotation_rows
 from a2a_canvas.store.annotations.annotation import Annotation, AnnotationsChanged
 from a2a_canvas.store.annotations.review import Review
 from a2a_canvas.store.text.spans import Span
 from tests.server.tasks.journal.test_journal import MAKERS
 from tests.server.tasks.sql.journal.test_many_tasks import statements
-from tests.server.tasks.test_annotation_store import TEXT, Desk, make_desk
+from tests.server.tasks.test_annotation_store import REF, TEXT, Desk, make_desk
 from tests.store.annotations.test_annotation_places import annotation
 
 MANY = 300
@@ -59,6 +60,18 @@ async def test_a_step_on_one_annotation_decodes_no_other(
     whole = [each.statement for each in asked if "ORDER BY artifact_annotations.number" in each.statement]
     assert not whole
     assert len(await review.list("doc")) == MANY + {"comment": 1, "withdraw": -1}.get(step, 0)
+
+
+async def test_of_one_version_only_what_it_has_accepted_is_decoded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.review().accept("doc", "old-1")
+    decoded: list[Any] = []
+    decode = annotation_rows.decode
+    monkeypatch.setattr(annotation_rows, "decode", lambda *given: decoded.append(given) or decode(*given))
+    artifacts = ContextArtifacts(REF.context_id, desk.artifacts, desk.journal.annotations)
+    assert [*await artifacts.suggested_by("doc", 1)] == [1]
+    assert len(decoded) == 1
+    assert await artifacts.suggested_by("doc", 2) == {}
+    assert len(decoded) == 1
 
 
 async def test_the_highest_number_and_the_count_of_what_is_open_are_read_from_an_index(desk: Desk) -> None:
