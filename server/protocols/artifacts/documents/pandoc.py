@@ -8,6 +8,8 @@ Rule 2: it runs twice. The first run parses the text of strangers in pandoc's sa
 Rule 3: a run has no terminal, no variables of the server, no proxy that answers, and nothing but its input on stdin. It
         has SECONDS and MEMORY, and its process group is killed at the end, whatever the end is.
 Rule 4: RUNNING conversions run at a time, WAITING wait, and others are refused at once.
+Rule 5: a conversion ends with its process and its thread. A thread cannot be killed, so its place is free, and a client
+        is told that it took too long, once the step that the thread is in has ended.
 """
 
 from __future__ import annotations
@@ -22,15 +24,17 @@ import re
 import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from a2a_canvas.server.protocols.artifacts.documents.document_formats import READER, DocumentFormat, clean_tree
 from a2a_canvas.server.protocols.artifacts.documents.paragraph_ends import write_paragraph_ends
 from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS
 from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark, WordReview
 
+T = TypeVar("T")
+_Args = ParamSpec("_Args")
 logger = logging.getLogger(__name__)
 
 RUNNING: Final = 2
@@ -177,7 +181,7 @@ class _Conversion:
         review = WordReview(self.text, marks)
         old = await self._tree(self.text, SOURCE_POSITIONS)
         file = await self._write({**old, "blocks": await self._make_blocks(review, old)})
-        return await asyncio.to_thread(write_paragraph_ends, file)
+        return await _in_thread(write_paragraph_ends, file)
 
     async def _make_blocks(self, review: WordReview, old: Mapping[str, Any]) -> list[Any]:
         for attempt in range(ATTEMPTS + 1):
@@ -185,7 +189,7 @@ class _Conversion:
                 review.give_up()
             new = await self._tree(review.edits.text, SOURCE_POSITIONS) if review.edits.keys else old
             with _nesting():
-                blocks = await asyncio.to_thread(review.make_blocks, old["blocks"], new["blocks"])
+                blocks = await _in_thread(review.make_blocks, old["blocks"], new["blocks"])
             if blocks is not None:
                 return blocks
         raise AssertionError("without suggestions nothing is untracked")
@@ -197,13 +201,22 @@ class _Conversion:
         command = [self.program.path, "--sandbox", "--from", READER + extensions, "--to", "json", *_limits()]
         parsed = await _run(command, source)
         with _nesting():
-            return await asyncio.to_thread(_clean_json, parsed, self.form, self.title, identifier)
+            return await _in_thread(_clean_json, parsed, self.form, self.title, identifier)
 
     async def _write(self, tree: Mapping[str, Any]) -> bytes:
         with _nesting():
-            source = await asyncio.to_thread(json.dumps, tree, ensure_ascii=False)
+            source = await _in_thread(json.dumps, tree, ensure_ascii=False)
         write = ("--from", "json", "--to", self.form.name, "--standalone", "--output", "-", "--data-dir", os.devnull)
         return await _run([self.program.path, *write, *_limits()], source.encode())
+
+
+async def _in_thread(step: Callable[_Args, T], *args: _Args.args, **named: _Args.kwargs) -> T:
+    """What a step returns, in a thread; a cancellation waits for its end (rule 5)."""
+    running = asyncio.ensure_future(asyncio.to_thread(step, *args, **named))
+    try:
+        return await asyncio.shield(running)
+    finally:
+        await asyncio.wait((running,))
 
 
 @contextlib.contextmanager

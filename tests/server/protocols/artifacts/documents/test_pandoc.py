@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,6 +131,14 @@ def endless(folder: Path) -> Iterator[tuple[str, int]]:
     os.close(held)
 
 
+async def readable(held: int) -> None:
+    """Wait until there is something in a pipe."""
+    begun, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(held, begun.set)
+    await begun.wait()
+    loop.remove_reader(held)
+
+
 def rest_of(held: int) -> bytes:
     """What is in a pipe once nothing holds it."""
     os.set_blocking(held, True)
@@ -144,16 +154,55 @@ async def test_a_run_that_takes_too_long_is_ended_with_its_children(tmp_path: Pa
         assert await asyncio.to_thread(rest_of, held) in (b"x\n", b"")
 
 
+async def test_a_conversion_that_hangs_delays_no_other(tmp_path: Path) -> None:
+    """Nor one whose thread goes on after it was given up: its place is not free before that has ended."""
+    os.mkfifo(tmp_path / "held")
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    hanging = f"exec 3> {tmp_path}/held; echo x >&3; sleep 1000"
+    pandoc = Pandoc(program(tmp_path, f"text=$(cat); case $text in HANG) {hanging};; esac; {EMPTY}"), seconds=2)
+    hung = asyncio.create_task(convert(pandoc, "HANG"))
+    await readable(held)
+    await convert(pandoc)
+    assert not hung.done()
+    with pytest.raises(ConversionFailed, match="more than 2 seconds"):
+        await hung
+    assert await asyncio.to_thread(rest_of, held) == b"x\n"
+    os.close(held)
+
+
+async def test_a_conversion_that_is_given_up_keeps_its_place_until_its_thread_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go, loop = asyncio.Semaphore(0), threading.Event(), asyncio.get_running_loop()
+    clean_tree = pandoc_module.clean_tree
+
+    def slow(*given: Any) -> Any:
+        loop.call_soon_threadsafe(begun.release)
+        go.wait()
+        return clean_tree(*given)
+
+    monkeypatch.setattr(pandoc_module, "clean_tree", slow)
+    pandoc = Pandoc(program(tmp_path, EMPTY))
+    await pandoc.find()
+    running = [asyncio.create_task(convert(pandoc)) for _ in range(RUNNING)]
+    for _ in running:
+        await begun.acquire()
+    waiting = asyncio.create_task(convert(pandoc))
+    running[0].cancel()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not running[0].done()
+    assert begun.locked()  # no other has begun
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running[0]
+    await asyncio.gather(running[1], waiting)
+
+
 async def test_a_run_that_is_cancelled_is_ended_with_its_children(tmp_path: Path) -> None:
     with endless(tmp_path) as (path, held):
-        conversion, begun, loop = (
-            asyncio.create_task(convert(Pandoc(path))),
-            asyncio.Event(),
-            asyncio.get_running_loop(),
-        )
-        loop.add_reader(held, begun.set)
-        await begun.wait()
-        loop.remove_reader(held)
+        conversion = asyncio.create_task(convert(Pandoc(path)))
+        await readable(held)
         conversion.cancel()
         with pytest.raises(asyncio.CancelledError):
             await conversion
