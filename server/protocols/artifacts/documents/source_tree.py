@@ -13,6 +13,7 @@ Rule 4: the items of a list are nodes, `Item`, so that lists are compared as oth
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -131,6 +132,7 @@ class _Locator:
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
+        self._columns: dict[int, Sequence[int]] = {}
 
     def nodes(self, values: Sequence[Node], around: Range) -> list[Node]:
         if values and isinstance(values[0], list):
@@ -182,18 +184,23 @@ class _Locator:
     def _offset(self, line: int, column: int) -> int:
         if line > len(self._lines):
             return len(self._text)
-        content, start = self._lines[line - 1], self._starts[line - 1]
-        if "\t" not in content and "\r" not in content:
-            return start + min(column - 1, len(content))
-        reached = 1
-        for index, character in enumerate(content):
-            if reached >= column:
-                return start + index
-            if character == "\t":
-                reached += _TAB - (reached - 1) % _TAB
-            elif character != "\r":
-                reached += 1
-        return start + len(content)
+        content = self._lines[line - 1]
+        if line not in self._columns:
+            self._columns[line] = [*_columns(content)] if "\t" in content or "\r" in content else ()
+        columns = self._columns[line]
+        index = bisect_left(columns, column) if columns else min(column - 1, len(content))
+        return self._starts[line - 1] + index
+
+
+def _columns(line: str) -> Iterator[int]:
+    """The column of each character, as pandoc counts (rule 2)."""
+    column = 1
+    for character in line:
+        yield column
+        if character == "\t":
+            column += _TAB - (column - 1) % _TAB
+        elif character != "\r":
+            column += 1
 
 
 def _without_positions(attributes: Any) -> Any:

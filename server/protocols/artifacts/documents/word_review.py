@@ -93,6 +93,7 @@ class WordReview:
 
     def __init__(self, text: str, marks: Sequence[ReviewMark]) -> None:
         self._text, self._marks = text, marks
+        self._located: list[Node] = []
         made = [
             TextReplacement(each.number, each.span, each.new).narrow(text)
             for each in marks
@@ -111,7 +112,8 @@ class WordReview:
             RecursionError: they are nested too deeply.
         """
         tracker = Tracker(self.edits)
-        blocks = tracker.merge(locate(old, self._text), locate(new, self.edits.text))
+        self._located = self._located or locate(old, self._text)
+        blocks = tracker.merge(self._located, locate(new, self.edits.text))
         if tracker.untracked:
             self._replacements = [each for each in self._replacements if each.key not in tracker.untracked]
             self.edits = TextEdits(self._text, self._replacements)

@@ -70,6 +70,8 @@ class WordTree:
                 self._changed[change[1]] = first, number
         ranges = [self._leaves[n]["at"] for n in self._old]
         self._starts, self._ends = ([*accumulate((each[side] for each in ranges), max)] for side in (0, 1))
+        # Of several references to one footnote the first is found.
+        self._notes = sorted((source_range(self._leaves[n]), -n) for n in self._old if self._leaves[n]["t"] == "Note")
         self._events: defaultdict[int, list[tuple[int, Node]]] = defaultdict(list)
         self._comments = 0
 
@@ -108,15 +110,19 @@ class WordTree:
         first, last = bisect_right(self._ends, span.start), bisect_left(self._starts, span.end) - 1
         if span.start < span.end and first <= last:
             return self._place(first, span.start, False), self._place(last, span.end, True)
-        for number in self._old:
-            start, end = source_range(self._leaves[number])
-            if self._leaves[number]["t"] == "Note" and start <= span.start <= end:
-                return (number, 0), (number, 1)
+        if (number := self._find_note(span.start)) is not None:
+            return (number, 0), (number, 1)
         if first < len(self._old):
             place = self._place(first, span.start, False)
         else:
             place = (self._old[-1], self._size(self._old[-1]))
         return place, place
+
+    def _find_note(self, offset: int) -> int | None:
+        """The footnote whose text has a place."""
+        before = bisect_right(self._notes, offset, key=lambda note: note[0][0])
+        (_, end), negative = self._notes[before - 1] if before else ((0, -1), 0)
+        return -negative if offset <= end else None
 
     def _place(self, index: int, offset: int, is_end: bool) -> _Place:
         number = self._old[index]

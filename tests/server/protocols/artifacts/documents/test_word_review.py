@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS, READER, clean_tree
-from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS
+from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS, locate
 from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark, WordReview, review_marks
-from a2a_canvas.server.protocols.artifacts.documents.word_tree import Signature, WordComment
+from a2a_canvas.server.protocols.artifacts.documents.word_tree import Signature, WordComment, WordTree
 from a2a_canvas.store.annotations.annotation import Annotation, PlacedAnnotation, Quote, Remark, ShownState, Writer
 from a2a_canvas.store.text.spans import Span
 from tests.pandoc_program import need_pandoc
@@ -285,6 +285,26 @@ def test_a_comment_on_code_or_a_footnote_covers_it_whole() -> None:
     blocks = check(TEXT, on("foot note", None, "?"))
     (quote,) = [each for each in blocks if each["t"] == "BulletList" and "Note" in json.dumps(each)]
     assert "comment-start" in json.dumps(quote)
+
+
+def test_a_comment_on_a_footnote_of_two_references_is_at_the_first() -> None:
+    text = "One[^1] two[^1].\n\n[^1]: note\n"
+    made = json.dumps(check(text, on("note", None, "?", text=text)))
+    assert made.index('"One"') < made.index('"comment-start"') < made.index('"two"')
+
+
+def test_a_long_line_with_tabs_and_many_comments_costs_no_more_than_others() -> None:
+    """Each word, and each comment on a place, would otherwise look at the whole line: for minutes."""
+    words = 50_000
+    text = "\t" + "ab\t" * words + "\r"
+    at = [["data-pos", f"x@1:{column}-1:{column + 2}"] for column in range(5, 4 * words + 5, 4)]
+    spans = [{"t": "Span", "c": [["", [], [each]], [{"t": "Str", "c": "ab"}]]} for each in at]
+    (para,) = locate([{"t": "Para", "c": spans}], text)
+    assert [each["at"] for each in para["c"]] == [(1 + 3 * n, 3 + 3 * n) for n in range(words)]
+    tree = WordTree([para], text, {})
+    for n in range(words):
+        tree.comment_on_passage(Span(1 + 3 * n, 1 + 3 * n), [WordComment(ANN, "?")])
+    assert json.dumps(tree.blocks()).count('"comment-start"') == words
 
 
 def test_a_comment_on_what_is_not_shown_and_one_on_a_place_are_at_their_place() -> None:
