@@ -97,7 +97,8 @@ class Conversions:
         if markdown.size > MAX_TEXT:
             said = f"The text has {markdown.size:,} bytes; up to {MAX_TEXT:,} can be converted."
             raise ResourceError(Refusal(CONVERSION_FAILED, f"{said} ?raw=1 is the text itself."))
-        marks = await run_comparison(partial(review_marks, placed), text) if form.marks else ()
+        async with self._turns.hold(f"marks of {caller_of(request).account}"):
+            marks = await run_comparison(partial(review_marks, placed), text, times=len(placed)) if form.marks else ()
         size = markdown.size + sum(each.size for each in marks)
         if marks and size > MAX_MARKED_TEXT:
             said = f"The text has {size:,} bytes with its comments and suggestions; up to {MAX_MARKED_TEXT:,} can be"

@@ -81,7 +81,8 @@ def _mark(placed: PlacedAnnotation, text: str) -> ReviewMark | None:
 
 
 def _signature(writer: Writer, at: datetime) -> Signature:
-    return Signature(writer.shown_name or writer.author, timestamp(at))
+    name = "".join(each for each in writer.shown_name if each.isprintable())  # pandoc copies others, and XML has none
+    return Signature(name or writer.author, timestamp(at))
 
 
 class WordReview:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -340,6 +341,12 @@ def test_a_mark_has_who_made_it_and_when() -> None:
     (made,) = review_marks([placed("a b", Span(0, 1), "c")], "a b")
     assert made.signature == Signature("agent", "2026-01-01T00:00:00.000Z")
     assert made.thread == (WordComment(Signature("bob", "2026-01-01T00:00:00.000Z"), "?"),)
+
+
+def test_a_name_has_no_characters_that_a_word_file_cannot_have() -> None:
+    one = placed("a b", Span(0, 1), "c")
+    named = replace(one, annotation=replace(one.annotation, writer=Writer("user", "b\x01o\nb")))
+    assert [each.signature.by for each in review_marks([named], "a b")] == ["bob"]
 
 
 @pytest.mark.parametrize("state", ["accepted", "rejected", "resolved", "stale"])
