@@ -24,19 +24,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from a2a_canvas.server.accounts.access import Access, Caller, shown_name
+from a2a_canvas.server.accounts.access import Access, Caller
 from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import GUEST, payer
-from a2a_canvas.server.agent.annotation_operations import Annotate, Reply
-from a2a_canvas.server.agent.edit.run import OperationRequest, add_question, run_operation
-from a2a_canvas.server.agent.edit.thread_question import (
-    AnswerListener,
-    add_answer,
-    quoted_thread,
-    recorded_answer,
-    with_annotation,
-)
-from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
+from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
+from a2a_canvas.server.agent.edit.thread_question import quoted_thread
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     Emit,
@@ -76,13 +69,10 @@ from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_metrics import TurnMetrics
 from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
-from a2a_canvas.store.annotations.annotation import AGENT, Writer
-from a2a_canvas.store.annotations.annotation_store import RetryingAnnotations
-from a2a_canvas.store.annotations.review import Report, Review
+from a2a_canvas.server.tasks.runtime.turn_review import AgentsSuggest, TurnReview
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import Author, Ref
+from a2a_canvas.store.models import Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
@@ -129,11 +119,6 @@ def _messages(record: TaskRecord) -> tuple[UserMessage, ...]:
 
 def _read(record: TaskRecord) -> int:
     return sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
-
-
-def user_writer(sender: str) -> Writer:
-    """Who comments, by the sender of a message."""
-    return Writer("user", shown_name(sender), sender)
 
 
 async def _pause() -> None:
@@ -229,7 +214,7 @@ class Turns:
     instructions: str = ""
     metrics: Metrics = field(default_factory=Metrics)
     find_tool: FindTool = find_no_tool
-    agents_suggest: Callable[[ContextKey, str], Awaitable[bool]]
+    agents_suggest: AgentsSuggest
     agent: AgentFunction | None = None
     frame: float = 0.0
     presence: PresentPeople = field(default_factory=PresentPeople)
@@ -380,7 +365,7 @@ class Turns:
             await emit(self._failed(INTERNAL_ERROR))
 
     async def _run_started(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
-        asked = await self._with_question(record, handle, emit)
+        asked = await self._ask(record, handle, emit)
         if asked is None:
             return
         await self._wait_for_admission(record.task_id, handle, emit, State.SUBMITTED)
@@ -399,7 +384,7 @@ class Turns:
         try:
             drafts = await open_drafts(store, record.context_id, record.task_id)
             await roll_back_drafts(_to_interrupted_turn(record, drafts), store, emit, record.artifacts)
-            asked = record if ending else await self._with_question(record, handle, emit)
+            asked = record if ending else await self._ask(record, handle, emit)
             if asked is None:
                 return
             if ending is None:
@@ -463,24 +448,21 @@ class Turns:
         await evented.prepare_all()
         await evented.close_all()
 
-    async def _with_question(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> TaskRecord | None:
-        """The record, with the thread in which it asks the agent, if it does; None if the task has ended instead."""
-        if not record.asks_agent or quoted_thread(record.transcript):
-            return record
-        quoted = await add_question(
-            self._operation_request(record, handle),
-            store=self.store_of(record.task_id, handle),
-            emit=emit,
-            new_id=self.new_id,
-            make_review=partial(self._make_review, record, handle),
-            level_of=partial(self._level_of, record),
-        )
-        return replace(record, transcript=(*record.transcript, quoted)) if quoted else None
+    async def _ask(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> TaskRecord | None:
+        return await self._review(record, handle).ask(partial(self._operation_request, record, handle), emit)
 
-    async def _level_of(self, record: TaskRecord, account: str) -> str:
-        caller = Caller.from_author(account)
-        step = partial(self.access.level, caller, record.context_id, record.owner)
-        return (await retry_while_unavailable(step, _pause)).word
+    def _review(self, record: TaskRecord, handle: TurnHandle) -> TurnReview:
+        return TurnReview(
+            record=record,
+            store=self.store_of(record.task_id, handle),
+            sender=lambda: handle.sender,
+            journal=self.journal,
+            access=self.access,
+            agents_suggest=self.agents_suggest,
+            now=self.now,
+            new_id=self.new_id,
+            pause=_pause,
+        )
 
     def _operation_request(self, record: TaskRecord, handle: TurnHandle) -> OperationRequest:
         assert record.operation
@@ -489,10 +471,10 @@ class Turns:
         return OperationRequest(record.operation, *ids, record.progress, is_owner)
 
     async def _run_operation(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
-        request = self._operation_request(record, handle)
+        request, review = self._operation_request(record, handle), self._review(record, handle)
         if needs_model(record):
             one_by_one = bool(self.agent and self.agent.editor) or is_ready_made(self.llm.name)
-            request = replace(request, suggests=await self._suggests(record), separately=one_by_one)
+            request = replace(request, suggests=await review.suggests(), separately=one_by_one)
         await run_operation(
             request,
             llm=await self._editor(record, handle, emit),
@@ -501,20 +483,8 @@ class Turns:
             new_id=self.new_id,
             instructions=self.instructions,
             sleep=self.sleep,
-            make_review=partial(self._make_review, record, handle),
+            make_review=review.make,
         )
-
-    async def _suggests(self, record: TaskRecord) -> bool:
-        agents_suggest = partial(self.agents_suggest, record.context_id, record.owner)
-        return await retry_while_unavailable(agents_suggest, _pause)
-
-    def _make_review(
-        self, record: TaskRecord, handle: TurnHandle, author: Author, store: EventedArtifactStore, report: Report
-    ) -> Review:
-        annotations = RetryingAnnotations(self.journal.annotations, _pause, partial(self._check, record.task_id, None))
-        ids = record.context_id, record.task_id
-        writer = AGENT if author == "agent" else user_writer(handle.sender)
-        return Review(store, annotations, report, *ids, writer, self.now, self.new_id)
 
     @property
     def edits(self) -> bool:
@@ -575,26 +545,8 @@ class Turns:
         drafts: tuple[str, ...] = (),
         crashes: int = 0,
     ) -> None:
-        if not record.asks_agent:
-            await self._converse(record, handle, emit, earlier, drafts, crashes)
-            return
-        listening = AnswerListener(emit)
-        answer = recorded_answer(record.transcript)
-        if answer is None:
-            await self._converse(record, handle, listening.take, earlier, drafts, crashes)
-        else:
-            listening.completed = Ending(State.COMPLETED, answer).status(self.new_id)
-        if listening.completed:
-            await self._add_answer(record, handle, emit, listening.completed)
-
-    async def _add_answer(self, record: TaskRecord, handle: TurnHandle, emit: Emit, completed: StatusChanged) -> None:
-        """Add the answer of a turn to the thread that asked for it, and end the task, in one event-loop step."""
-        assert isinstance(record.operation, Annotate | Reply)
-        store = EventedArtifactStore(self.store_of(record.task_id, handle), listener(emit))
-        review = self._make_review(record, handle, "agent", store, emit)
-        text = completed.message.text if completed.message else ""
-        asked = await add_answer(record.operation, record.task_id, review, text)
-        await emit(with_annotation(completed, asked))
+        converse = partial(self._converse, record, handle, earlier=earlier, drafts=drafts, crashes=crashes)
+        await self._review(record, handle).answer(emit, converse)
 
     async def _converse(
         self,
@@ -605,6 +557,7 @@ class Turns:
         drafts: tuple[str, ...],
         crashes: int,
     ) -> None:
+        review = self._review(record, handle)
         request = TurnRequest(
             task_id=record.task_id,
             context_id=record.context_id,
@@ -619,7 +572,7 @@ class Turns:
             caller=lambda: handle.sender,
             owner=record.owner,
             credentials=handle.credentials,
-            suggests=await self._suggests(record),
+            suggests=await review.suggests(),
             stop=partial(self._reason_to_stop, record, handle),
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
@@ -639,7 +592,7 @@ class Turns:
             instructions=self.instructions,
             sleep=self.sleep,
             flushed=flushed,
-            make_review=partial(self._make_review, record, handle),
+            make_review=review.make,
         )
 
     async def _run_agent(
@@ -663,7 +616,7 @@ class Turns:
             flushed=flushed,
             instructions=self.instructions,
             find_tool=self.find_tool,
-            make_review=partial(self._make_review, record, handle),
+            make_review=self._review(record, handle).make,
         )
 
     async def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:
