@@ -11,6 +11,7 @@ import { TEXT, say } from "../../strings.js";
 import { formatCount, plainName } from "../../words.js";
 import { download } from "../files/preview.js";
 import { cellChange, cellText, delimiterOf, forSpreadsheet, isFormula, parseCsv } from "./csv.js";
+import { createEditedText } from "./edited_text.js";
 
 /** As in views.css. In pixels. */
 const ROW_HEIGHT = 30;
@@ -22,7 +23,7 @@ const LARGEST = 5_000_000;
 const MEASURED = 200;
 
 /** @typedef {import("./csv.js").Row} Row */
-/** @typedef {{start: number, end: number, text: string}} Change */
+/** @typedef {import("./edited_text.js").Change} Change */
 
 /** @param {string} text @param {string} delimiter */
 const read = (text, delimiter) => (text.length > LARGEST ? { rows: null, broken: TEXT.tableTooLarge } : parseCsv(text, delimiter));
@@ -47,35 +48,22 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
   const bar = h("div", { class: "document-run-bar" }, button(TEXT.copyTable, copyAll), button(TEXT.downloadTable, save), about);
   const element = h("div", { class: "document-run" }, bar, scroller);
   const observer = "ResizeObserver" in globalThis ? new ResizeObserver(draw) : null;
-  /** What is shown, with edits that are not saved yet. */
-  let text = "";
   /** @type {Row[]} */
   let rows = [];
   let columns = 0;
   let active = { row: 0, column: 0 };
   /** @type {HTMLInputElement|null} */
   let field = null;
-  let saving = 0;
-  let latest = given;
-  let queue = Promise.resolve();
+  const edited = createEditedText({ text: given, isEditing: () => field !== null, show, onChange });
   observer?.observe(scroller);
   show(given);
 
   return {
     element,
     scroller,
-    /** @param {string} next */
-    update(next) {
-      latest = next;
-      catchUp();
-    },
+    update: edited.update,
     destroy: () => observer?.disconnect(),
   };
-
-  /** Rows may have moved under a cell that is edited or saved: until that is done, the grid stays as it is. */
-  function catchUp() {
-    saving === 0 && !field && latest !== text && show(latest);
-  }
 
   /** @param {string} next */
   function show(next) {
@@ -84,13 +72,13 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
       onBroken(table.broken);
       return;
     }
-    [text, rows] = [next, table.rows];
+    [edited.text, rows] = [next, table.rows];
     columns = rows.reduce((most, row) => Math.max(most, row.length / 2), 0);
     active = { row: Math.min(active.row, rows.length - 1), column: Math.min(active.column, columns - 1) };
     scroller.setAttribute("aria-rowcount", String(rows.length));
     scroller.setAttribute("aria-colcount", String(columns));
     scroller.setAttribute("aria-readonly", String(!onChange));
-    const widthOf = (/** @type {number} */ column) => rows.slice(0, MEASURED).reduce((most, row) => Math.max(most, cellText(text, row, column).length), 0);
+    const widthOf = (/** @type {number} */ column) => rows.slice(0, MEASURED).reduce((most, row) => Math.max(most, cellText(edited.text, row, column).length), 0);
     sheet.style.setProperty("--grid-columns", Array.from({ length: columns }, (_, column) => `${Math.min(Math.max(widthOf(column), 4), 40) + 3}ch`).join(" "));
     body.style.height = `${(rows.length - 1) * ROW_HEIGHT}px`;
     setText(about, aboutOf());
@@ -105,7 +93,7 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
 
   /** @param {Row} row */
   function valuesOf(row) {
-    return Array.from({ length: row.length / 2 }, (_, column) => cellText(text, row, column));
+    return Array.from({ length: row.length / 2 }, (_, column) => cellText(edited.text, row, column));
   }
 
   /** The rows that are seen. */
@@ -155,7 +143,7 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
           // It would need separators before it.
           "aria-readonly": onChange && 2 * column < row.length ? null : "true",
         },
-        cellText(text, row, column),
+        cellText(edited.text, row, column),
       ),
     );
   }
@@ -210,7 +198,7 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
     };
     if (far && key.toLowerCase() === "c" && document.getSelection()?.isCollapsed !== false) {
       event.preventDefault();
-      copy([[cellText(text, rows[row], column)]]);
+      copy([[cellText(edited.text, rows[row], column)]]);
     } else if (moves[key]) {
       event.preventDefault();
       moves[key]();
@@ -231,7 +219,7 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
     if (!mayChange() || !cell) {
       return;
     }
-    const value = cellText(text, rows[active.row], active.column);
+    const value = cellText(edited.text, rows[active.row], active.column);
     const input = h("textarea", { class: "grid-field", rows: 1, "aria-label": label, value: typed ?? value, onkeydown: onFieldKey, onblur: () => commit() });
     field = input;
     fill(cell, input);
@@ -259,30 +247,24 @@ export function createGrid({ text: given, name, isTabbed, onChange, onBroken }) 
     const value = field?.value;
     const { row, column } = active;
     field = null;
-    if (value !== undefined && isKept && value !== cellText(text, rows[row], column)) {
+    if (value !== undefined && isKept && value !== cellText(edited.text, rows[row], column)) {
       change(value);
     } else if (value !== undefined) {
       draw();
-      catchUp();
+      edited.catchUp();
     }
   }
 
   /** @param {string} value */
   function change(value) {
-    if (!mayChange() || !onChange) {
+    if (!mayChange()) {
       return;
     }
-    const shown = text;
-    const next = cellChange(text, delimiter, rows[active.row], active.column, value);
-    if (text.slice(next.start, next.end) === next.text) {
-      return;
+    const next = cellChange(edited.text, delimiter, rows[active.row], active.column, value);
+    if (edited.text.slice(next.start, next.end) !== next.text) {
+      edited.change(next);
+      show(edited.text);
     }
-    show(text.slice(0, next.start) + next.text + text.slice(next.end));
-    saving++;
-    queue = queue.then(() => onChange(shown, next)).then(() => {
-      saving--;
-      catchUp();
-    });
   }
 
   /** @param {string[][]} values */

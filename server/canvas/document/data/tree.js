@@ -4,9 +4,10 @@
 import { fill, h } from "../../dom.js";
 import { TEXT } from "../../strings.js";
 import { dataView } from "../files/preview.js";
+import { createEditedText } from "./edited_text.js";
 import { placeOf, readScalar } from "./json.js";
 
-/** @typedef {{start: number, end: number, text: string}} Change */
+/** @typedef {import("./edited_text.js").Change} Change */
 /** @typedef {{value: HTMLElement, path: readonly string[], field: HTMLInputElement}} Editing */
 
 /**
@@ -18,36 +19,20 @@ import { placeOf, readScalar } from "./json.js";
  */
 export function createTree({ text: given, onChange, onBroken }) {
   const element = h("div", { class: "document-scroller document-parts", tabIndex: 0 });
-  /** What is shown, with edits that are not saved yet. */
-  let text = "";
-  let latest = given;
-  let saving = 0;
-  let queue = Promise.resolve();
   /** @type {Editing|null} */
   let editing = null;
   /** Whether the user has opened or closed what is nested, by its path. @type {Map<string, boolean>} */
   const opened = new Map();
+  const edited = createEditedText({ text: given, isEditing: () => editing !== null, show, onChange });
   show(given);
 
-  return {
-    element,
-    /** @param {string} next */
-    update(next) {
-      latest = next;
-      catchUp();
-    },
-  };
-
-  /** Values may have moved under one that is edited or saved: until that is done, the tree stays as it is. */
-  function catchUp() {
-    saving === 0 && !editing && latest !== text && show(latest);
-  }
+  return { element, update: edited.update };
 
   /** @param {string} next */
   function show(next) {
     try {
       const data = JSON.parse(next);
-      text = next;
+      edited.text = next;
       element.replaceChildren(dataView(data, { opened, onValue: onChange ? makeEditable : undefined }));
     } catch (error) {
       onBroken(error instanceof Error ? error.message : "");
@@ -72,8 +57,8 @@ export function createTree({ text: given, onChange, onBroken }) {
     if (editing) {
       return;
     }
-    const { start, end } = placeOf(text, path);
-    const field = h("input", { class: "value-field", value: text.slice(start, end), "aria-label": path.at(-1) ?? TEXT.editValue, onblur: () => commit(), onkeydown: onKey });
+    const { start, end } = placeOf(edited.text, path);
+    const field = h("input", { class: "value-field", value: edited.text.slice(start, end), "aria-label": path.at(-1) ?? TEXT.editValue, onblur: () => commit(), onkeydown: onKey });
     editing = { value, path, field };
     fill(value, field);
     field.focus();
@@ -104,22 +89,11 @@ export function createTree({ text: given, onChange, onBroken }) {
       value.querySelector("[role=alert]") ?? value.append(h("span", { class: "value-wrong", role: "alert" }, TEXT.noValue));
       return;
     }
-    const place = placeOf(text, path);
-    if (source !== text.slice(place.start, place.end)) {
-      save({ ...place, text: source });
+    const place = placeOf(edited.text, path);
+    if (source !== edited.text.slice(place.start, place.end)) {
+      edited.change({ ...place, text: source });
     }
     end();
-  }
-
-  /** @param {Change} change */
-  function save(change) {
-    const shown = text;
-    text = text.slice(0, change.start) + change.text + text.slice(change.end);
-    saving++;
-    queue = queue.then(() => onChange?.(shown, change)).then(() => {
-      saving--;
-      catchUp();
-    });
   }
 
   /** The field goes, and the value is shown as it is now. */
@@ -127,12 +101,12 @@ export function createTree({ text: given, onChange, onBroken }) {
     if (editing) {
       const { value, path } = editing;
       editing = null;
-      const place = placeOf(text, path);
-      const { value: now } = readScalar(text.slice(place.start, place.end)) ?? { value: null };
+      const place = placeOf(edited.text, path);
+      const { value: now } = readScalar(edited.text.slice(place.start, place.end)) ?? { value: null };
       const inTable = value.matches("td");
       value.className = inTable ? (typeof now === "number" ? "number" : "") : `document-value document-value-${now === null ? "null" : typeof now}`;
       fill(value, inTable && typeof now === "string" ? now : JSON.stringify(now));
-      catchUp();
+      edited.catchUp();
     }
   }
 }
