@@ -138,7 +138,8 @@ def commit_message(context: str, shown: VersionShown, name: str, file: str, vers
     back = f"Back to version {shown.number} of {name}" if shown.number else f"Remove {name}"
     said = back if shown.moved else request or f"Version {shown.number} of {name}"
     path = f"{artifact_path(context, shown.artifact)}/versions/{shown.number}"
-    trailers = [(_CURRENT if shown.moved else _VERSION, path), (_FILE, file)]
+    trailers = [(_CURRENT if shown.moved else _VERSION, path)]
+    trailers += [(_FILE, file)] if file else []
     if not shown.moved:
         trailers.append((_TASK, _task(version)))
         asked = [version["by"]] if version.get("author") != "user" and version.get("by") else []

@@ -121,7 +121,7 @@ def test_an_artifact_that_is_gone_is_removed_once() -> None:
     del versions["a"]
     assert [*steps(history, versions)] == [move("a", 0)]
     assert [*steps(known(versions, {"a": 0, "b": 1}), versions)] == []
-    assert commit_message("c", move("a", 0), "a.md", "", {}).startswith("Remove a.md\n\nA2A-Current: c/a/versions/0\n")
+    assert commit_message("c", move("a", 0), "a.md", "", {}) == "Remove a.md\n\nA2A-Current: c/a/versions/0\n"
 
 
 def test_another_artifact_with_the_same_id_begins_after_the_removal() -> None:
