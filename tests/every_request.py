@@ -257,6 +257,7 @@ def _sends_10() -> Iterator[Json]:
 def _of_operations() -> Iterator[Asked]:
     at: Json = {"artifactId": "mine"}
     put: Json = {"op": "put", **at, "text": "Text"}
+    yield Asked("GET", "/artifacts?text=report")
     gives: Json = {"user": FRIEND_NAME, "level": "read", "expires": "2090-01-01T00:00:00Z"}
     for context, operation in (
         (CONTEXT, put),
@@ -311,6 +312,7 @@ def _of_artifacts() -> Iterator[Asked]:
     yield Asked("POST", f"/artifacts/{CONTEXT}/presence", moved)
     yield Asked("GET", f"/artifacts/{CONTEXT}/shares")
     yield Asked("GET", "/artifacts?query=report&pageSize=2", None, {"If-None-Match": '"a"', "Accept": "*/*"})
+    yield Asked("GET", "/artifacts?text=report")
     gives: Json = {"user": FRIEND_NAME, "level": "read", "expires": "2090-01-01T00:00:00Z"}
     for given in (gives, {"link": True, "expires": 60}):
         yield Asked("POST", f"/artifacts/{CONTEXT}/shares", given)

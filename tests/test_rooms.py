@@ -30,7 +30,7 @@ LINES = {
     "server/protocols": 14_000,
     "server/push": 1_470,
     "server/settings": 1_280,
-    "server/tasks": 10_300,
+    "server/tasks": 10_600,
     "server/tool_sources": 5_600,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""

@@ -9,6 +9,7 @@ Rule 3: a stream of a context that others share with the caller asks again while
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,6 +25,7 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, OwnedContexts
+from a2a_canvas.server.tasks.journal.text_search import TextPage, TextQuery, search_texts
 from a2a_canvas.server.tasks.presence.present_people import PresentPeople
 from a2a_canvas.server.tasks.presence.roster import CursorPlace, Roster
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -60,6 +62,7 @@ class Contexts:
         self.store = store
         self.owned = owned
         self.presence = presence or PresentPeople()
+        self._searching = asyncio.Lock()
 
     async def open(self, caller: Caller, context_id: str, level: Level = Level.READ) -> Context:
         """The context that a caller calls by an id; perhaps one of its own that has not begun yet.
@@ -109,6 +112,13 @@ class Contexts:
         shared = await self.access.find_shares(caller)
         owners = (await self.access.grants(caller)).owners
         return await self.owned.list(replace(query, owners=owners, shared=tuple(shared))), shared
+
+    async def search(self, caller: Caller, query: TextQuery) -> tuple[TextPage, Mapping[ContextKey, Share]]:
+        """A page of the artifacts in whose texts something is found, in the same contexts; the shares, by key."""
+        shared = await self.access.find_shares(caller)
+        owners = (await self.access.grants(caller)).owners
+        texts = self.owned.texts(replace(query, owners=owners, shared=tuple(shared)))
+        return await search_texts(query, texts, self._searching), shared
 
     async def tasks(self, caller: Caller, context_id: str = "") -> VisibleTasks:
         """The caller's own tasks; those of one context that it may read, if an id is given."""

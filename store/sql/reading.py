@@ -10,14 +10,16 @@ Rule 3: a version stored as an edit is read together with the versions below it,
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, tuple_
+import sqlalchemy
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, tuple_, type_coerce
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import ArtifactUnreadable
@@ -33,7 +35,7 @@ from a2a_canvas.store.sql.rows import (
     contents_of,
     document_of,
 )
-from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.sql.tables import CompressedText, artifacts, decompress_column, drafts, versions
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 T = TypeVar("T")
@@ -163,6 +165,32 @@ def version_contents(connection: Connection, keys: Iterable[VersionKey]) -> dict
     return found
 
 
+def stored_contents(
+    connection: Connection, keys: Iterable[VersionKey]
+) -> dict[VersionKey, Callable[[], Content | None]]:
+    """The contents of versions, each decoded by a call, which may be made in a thread. It returns None, and one is left
+    out, as in `version_contents`."""
+    chains: dict[Key, list[VersionRow]] = defaultdict(list)
+    found = [*keys]
+    chosen = select(*_VERSION_KEY).where(tuple_(*_VERSION_KEY).in_(found))
+    for key, row in _read_chains(connection, chosen, as_stored=True):
+        chains[key.artifact].append(row)
+    return {key: partial(_decode, key, chains[key.artifact]) for key in found if key.artifact in chains}
+
+
+def _decode(key: VersionKey, chain: Sequence[VersionRow]) -> Content | None:
+    def decode(rows: Sequence[VersionRow]) -> Content | None:
+        return contents_of(map(_decompress_row, rows)).get(key.number)
+
+    return next(_VERSIONS.decode_all([(key.artifact_id, chain)], decode), None)
+
+
+def _decompress_row(row: VersionRow) -> VersionRow:
+    edits, content, replacement = (decompress_column(each) for each in (row.edits, row.content, row.replacement))
+    return replace(row, edits=edits, content=content, replacement=replacement)
+
+
+_COMPRESSED = [column.name for column in versions.c if isinstance(column.type, CompressedText)]
 _VERSION_KEY = (versions.c.context_id, versions.c.artifact_id, versions.c.number)
 
 
@@ -176,15 +204,22 @@ def _current(context_id: ContextKey, artifact_ids: Iterable[str]) -> Select[Any]
     )
 
 
-def _read_chains(connection: Connection, chosen: Select[Any]) -> list[tuple[VersionKey, VersionRow]]:
-    """The chosen versions and the versions below them, in order (rule 3)."""
+def _read_chains(
+    connection: Connection, chosen: Select[Any], *, as_stored: bool = False
+) -> list[tuple[VersionKey, VersionRow]]:
+    """The chosen versions and the versions below them, in order (rule 3).
+
+    Args:
+        as_stored: compressed texts stay so.
+    """
     links = chosen.cte("links", recursive=True)
     parents = select(versions.c.context_id, versions.c.artifact_id, versions.c.parent)
     edited = and_(_link_condition(links), versions.c.replacement.is_not(None))
     links = links.union(parents.join_from(links, versions, edited))
-    query = select(*_VERSION_KEY[:2], *_columns(versions, VersionRow)).join_from(
-        links, versions, _link_condition(links)
-    )
+    columns = _columns(versions, VersionRow)
+    if as_stored:
+        columns = [type_coerce(each, sqlalchemy.Text) if each.name in _COMPRESSED else each for each in columns]
+    query = select(*_VERSION_KEY[:2], *columns).join_from(links, versions, _link_condition(links))
     rows = ((row, VersionRow(*row[2:])) for row in connection.execute(query))
     return sorted(((VersionKey(row[0], row[1], version.number), version) for row, version in rows), key=itemgetter(0))
 

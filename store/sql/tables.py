@@ -52,19 +52,23 @@ class CompressedText(TypeDecorator[str]):
         return encoded if len(encoded) < len(text.encode()) else text
 
     def process_result_value(self, value: Any, dialect: Any) -> str | None:
-        if isinstance(value, bytes):
-            return decompress(value)
-        text: str | None = value
-        if text is None or not text.startswith(_BASE64):
-            return text
-        try:
-            return decompress(b64decode(text[len(_BASE64) :], validate=True))
-        except ValueError:
-            return text  # damaged: decoding the JSON of its one task fails
+        return decompress_column(value)
 
 
 _BASE64 = "z1:"
 """The prefix of a compressed text in a column without bytes: Base64 follows."""
+
+
+def decompress_column(value: str | bytes | None) -> str | None:
+    """The text that the driver has read from a column of `CompressedText`."""
+    if isinstance(value, bytes):
+        return decompress(value)
+    if value is None or not value.startswith(_BASE64):
+        return value
+    try:
+        return decompress(b64decode(value[len(_BASE64) :], validate=True))
+    except ValueError:
+        return value  # damaged: decoding the JSON of its one task fails
 
 
 def incarnation() -> Column[int]:

@@ -21,7 +21,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 )
 from a2a_canvas.server.wire import CANVAS
 from tests.docs.curl import Answer, Curl, curls, send_all
-from tests.docs.pages import ADDRESS, page, rows, section
+from tests.docs.pages import ADDRESS, blocks, page, rows, section
 
 PAGE = page("artifacts")
 
@@ -65,6 +65,13 @@ def test_every_path_is_in_the_table() -> None:
 def test_the_table_of_contexts_has_the_fields_of_one(read: dict[str, Answer]) -> None:
     said = [name.strip("` ") for row in rows(PAGE, "Contexts") for name in row[0].split(",")]
     assert said == [*read["/artifacts"].results[0]["contexts"][0], "shared"]
+
+
+def test_a_search_in_texts_is_answered_as_the_page_says(read: dict[str, Answer]) -> None:
+    [shown] = [json.loads(block) for block in blocks(section(PAGE, "Contexts"), "json")]
+    answer = read["/artifacts?text=tide+pools"].results[0]
+    assert answer.keys() == shown.keys()
+    assert shown["found"][0] in answer["found"]
 
 
 def test_a_missing_resource_is_answered_as_the_page_says(address: str) -> None:

@@ -183,6 +183,34 @@ async def test_the_extended_card_is_not_for_whoever_has_a_link(served: Served, n
     assert "result" in await served.rpc("GetExtendedAgentCard", {}, **as_user("bob"))
 
 
+async def test_a_search_finds_texts_in_contexts_that_the_caller_may_read_and_in_no_other(
+    served: Served, notes: str
+) -> None:
+    async def found(who: str) -> dict[str, Json]:
+        contexts, token = {}, ""
+        while True:
+            code, page = await get(served, who, f"?text={word}&pageToken={token}")
+            assert code == 200
+            contexts |= {each["contextId"]: each.get("shared") for each in page["found"]}
+            if not (token := page["nextPageToken"]):
+                return contexts
+
+    [artifact] = (await get(served, "ann", f"/{notes}"))[1]["artifacts"]
+    raw = await served.http.get(artifact["urls"]["artifact"] + "?raw=1", headers=as_user("ann"))
+    word = max(raw.text.split(), key=len)
+    assert (await found("ann"))[notes] is None
+    assert notes not in await found("bob")
+    assert notes not in await found("carol")
+    made = await share(served, notes, user="bob")
+    assert (await found("bob"))[notes] == {"owner": "ann", "level": "read"}
+    link = await share(served, notes, link=True)
+    assert await found(link["token"]) == {notes: {"owner": "ann", "level": "read"}}
+    for each in (made, link):
+        assert await status(served, "ann", "DELETE", f"/{notes}/shares/{each['shareId']}") == 204
+    assert notes not in await found("bob")
+    assert (await get(served, link["token"], f"?text={word}"))[0] == 401
+
+
 async def test_whoever_edits_with_a_link_is_named_by_it(served: Served, notes: str) -> None:
     made = await share(served, notes, link=True, level="edit")
     assert "result" in await send(served, made["token"], notes)

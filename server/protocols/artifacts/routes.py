@@ -44,6 +44,8 @@ from a2a_canvas.server.protocols.artifacts.context_forms import (
     contexts_json,
     new_agents_suggest,
     new_name,
+    text_query,
+    texts_json,
 )
 from a2a_canvas.server.protocols.artifacts.conversions import CRITIC, Conversions, parse_format
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -257,11 +259,20 @@ class _ArtifactsEndpoint:
 
     async def _list(self, request: Request, prefix: str) -> Response:
         caller = caller_of(request)
+        if "text" in request.query_params:
+            return await self._search(request, prefix)
         query = context_query(request.query_params)
         # Searches of one account run one at a time: another account's search waits for one page of them at most.
         async with self._searches.hold(f"of {caller.account}" if query.words else ""):
             page, shared = await self._contexts.list(caller, query)
         return _json(request, contexts_json(page, prefix, shared))
+
+    async def _search(self, request: Request, prefix: str) -> Response:
+        caller = caller_of(request)
+        query = text_query(request.query_params)
+        async with self._searches.hold(f"of {caller.account}"):
+            page, shared = await self._contexts.search(caller, query)
+        return _json(request, texts_json(page, prefix, shared))
 
     async def _share(self, request: Request, resource: ShareList | OneShare) -> Response:
         caller, context_id = caller_of(request), resource.context_id

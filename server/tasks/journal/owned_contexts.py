@@ -13,9 +13,10 @@ Rule 4: a context is removed with everything in it: tasks, artifacts, shares, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from a2a_canvas.server.accounts.errors import ContextNotFound
@@ -26,9 +27,11 @@ from a2a_canvas.server.agent.operation_forms import instruction_of
 from a2a_canvas.server.tasks.errors import ContextInUse
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
+from a2a_canvas.server.tasks.journal.text_search import StoredText, TextQuery, is_after
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Ref
 
 MAX_REQUEST = 200
 """Characters of the first message that are told with a context."""
@@ -86,8 +89,8 @@ class ContextSummary:
 
     @property
     def title(self) -> str:
-        """What it is called: its name, else the beginning of its request, else its id."""
-        return self.name or " ".join(self.request.split())[:MAX_TITLE] or public_id(self.context_id)
+        """What it is called."""
+        return title_of(self.context_id, self.name, self.request)
 
     @property
     def position(self) -> ListPosition:
@@ -107,6 +110,10 @@ class OwnedContexts(Protocol):
 
     async def list(self, query: ContextQuery) -> ContextPage:
         """Owners' contexts, the newest first."""
+        ...
+
+    def texts(self, query: TextQuery) -> AsyncGenerator[StoredText, None]:
+        """The texts to search for a page and the following ones (`text_search.py`, rule 2)."""
         ...
 
     async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
@@ -172,6 +179,11 @@ def matches(words: Iterable[str], name: str | None, request: str, artifacts: Ite
     return all(word in text for word in words)
 
 
+def title_of(context_id: ContextKey, name: str | None, request: str) -> str:
+    """What a context is called: its name, else the beginning of its request, else its id."""
+    return name or " ".join(request.split())[:MAX_TITLE] or public_id(context_id)
+
+
 def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
     """The request shown for a context, from its first messages; for an upload, the name of its artifact."""
     first = messages[0] if messages else None
@@ -179,6 +191,10 @@ def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
         return ""
     named = first.intent.name if isinstance(first.intent, Put | Upload) else None
     return (named or instruction_of(first.parts))[:MAX_REQUEST]
+
+
+def _read(name: str, text: str) -> tuple[str, str]:
+    return name, text
 
 
 class InMemoryContexts:
@@ -192,16 +208,30 @@ class InMemoryContexts:
         self._suggesting: set[tuple[ContextKey, str]] = set()
 
     async def list(self, query: ContextQuery) -> ContextPage:
-        owned = [each for owner in query.owners for each in self._journal.contexts_of(owner)]
-        shared = [tasks for key in query.shared if (tasks := await self._journal.context(key))]
-        listed = [self._summary(tasks[0].owner, tasks) for tasks in (*owned, *shared)]
-        rest = [each for each in listed if query.after is None or each.position < query.after]
-        in_order = sorted(rest, key=lambda each: each.position, reverse=True)
+        listed = await self._newest(query.owners, query.shared)
+        in_order = [each for each in listed if query.after is None or each.position < query.after]
         seen = in_order[:MAX_SEARCHED] if query.words else in_order
         found = [each for each in seen if matches(query.words, each.name, each.request, each.artifacts.values())]
         passed = seen[-1].position if len(seen) < len(in_order) else None
         page = found[: query.limit]
         return ContextPage(tuple(page), page[-1].position if len(found) > query.limit else passed)
+
+    async def _newest(self, owners: Iterable[str], shared: Iterable[ContextKey]) -> Sequence[ContextSummary]:
+        owned = [each for owner in owners for each in self._journal.contexts_of(owner)]
+        others = [tasks for key in shared if (tasks := await self._journal.context(key))]
+        listed = [self._summary(tasks[0].owner, tasks) for tasks in (*owned, *others)]
+        return sorted(listed, key=lambda each: each.position, reverse=True)
+
+    async def texts(self, query: TextQuery) -> AsyncGenerator[StoredText, None]:
+        for context in await self._newest(query.owners, query.shared):
+            key = context.context_id
+            for artifact_id, (number, _) in sorted((await self._store.current_versions(key)).items()):
+                position = context.changed_at, public_id(key), artifact_id
+                if number and (query.after is None or is_after(position, query.after)):
+                    content = (await self._store.version(Ref(key, artifact_id, ""), number)).content
+                    # Read here: a rope that grows cannot be read in a thread.
+                    read = partial(_read, content.name, content.text)
+                    yield StoredText(position, key, context.title, number, read)
 
     async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
         tasks = [task for task in await self._journal.context(context_id) if task.owner == owner]

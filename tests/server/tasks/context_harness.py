@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -13,6 +14,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.backend.backend import MemoryBackend
 from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
+from a2a_canvas.server.tasks.journal.text_search import TextPage, TextQuery, search_texts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change, ReplaceParts
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -73,6 +75,18 @@ class ContextHarness:
 
     async def list(self, owner: str = "", query: str = "") -> tuple[ContextSummary, ...]:
         return (await self.page(owner, query)).contexts
+
+    async def search(self, text: str, owner: str = "", **more: Any) -> TextPage:
+        query = TextQuery((owner,), words_of(text), **more)
+        return await search_texts(query, self.contexts.texts(query), asyncio.Lock())
+
+    async def found(self, text: str, owner: str = "", **more: Any) -> list[tuple[str, str, int, list[int]]]:
+        """Context, artifact, version and the numbers of the lines."""
+        texts = (await self.search(text, owner, **more)).texts
+        return [
+            (public_id(each.context_id), each.artifact_id, each.version, [line.number for line in each.lines])
+            for each in texts
+        ]
 
     async def ids(self, owner: str = "", query: str = "") -> list[str]:
         return [public_id(each.context_id) for each in await self.list(owner, query)]

@@ -3,15 +3,17 @@
 Rule 1: a page costs what its contexts have: one row each, the states of their tasks, the names of their artifacts.
         Neither tasks nor artifacts are read. A search also reads the rows of the contexts that it passes, in steps,
         and at most `MAX_SEARCHED` of them.
+Rule 2: the texts of a search are read as they are stored, some at a time: their reader decodes them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.errors import ContextNotFound
@@ -24,7 +26,9 @@ from a2a_canvas.server.tasks.journal.owned_contexts import (
     ContextSummary,
     check_removable,
     matches,
+    title_of,
 )
+from a2a_canvas.server.tasks.journal.text_search import StoredText, TextPosition, TextQuery
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
 from a2a_canvas.server.tasks.sql.projections import owned_rows
 from a2a_canvas.server.tasks.sql.projections.latest_changes import read_names
@@ -32,8 +36,10 @@ from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import has_lease
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.ids import SEPARATOR, ContextKey, public_id
+from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.reading import VersionKey, stored_contents
 from a2a_canvas.store.sql.tables import artifacts
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
@@ -43,6 +49,9 @@ POLL_SECONDS = 0.05
 """Seconds between two attempts."""
 ROWS_PER_STEP = 200
 """Contexts that a search reads and compares in one step of the event loop: about 1 ms."""
+
+TEXTS_PER_STEP = 8
+"""Texts that a search reads at once: together they may have many megabytes."""
 
 Rows = Sequence[RowMapping]
 
@@ -74,6 +83,20 @@ class SqlContexts:
         found, passed = await self._find(query)
         page = found[: query.limit]
         return ContextPage(await self._summaries(page), _position(page[-1]) if len(found) > query.limit else passed)
+
+    async def texts(self, query: TextQuery) -> AsyncGenerator[StoredText, None]:
+        after, more = query.after, True
+        while more:
+            rows = await self._rows(_current_texts(query, after))
+            for first in range(0, len(rows), TEXTS_PER_STEP):
+                some = rows[first : first + TEXTS_PER_STEP]
+                async with self._database.read() as connection:
+                    contents = await connection.run_sync(stored_contents, [_version_key(row) for row in some])
+                for row in some:
+                    read = partial(_named_text, contents.get(_version_key(row)))
+                    title = title_of(row["context_id"], row["name"], row["request"])
+                    yield StoredText(_text_position(row), row["context_id"], title, row["current"], read)
+            after, more = _text_position(rows[-1]) if rows else None, len(rows) == ROWS_PER_STEP
 
     async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
         rows = await self._rows(select(owned_contexts).where(*owned_rows.is_owned(context_id, owner)))
@@ -146,12 +169,43 @@ class SqlContexts:
         return found
 
 
-def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:
+def _is_listed(query: ContextQuery | TextQuery) -> ColumnElement[bool]:
     listed: ColumnElement[bool] = owned_contexts.c.owner.in_(query.owners)
-    if query.shared:
-        # A key names its owner, but for the contexts of anonymous callers, which have no other one.
-        listed = or_(listed, owned_contexts.c.context_id.in_(query.shared))
-    rows = select(owned_contexts).where(listed)
+    # A key names its owner, but for the contexts of anonymous callers, which have no other one.
+    return or_(listed, owned_contexts.c.context_id.in_(query.shared)) if query.shared else listed
+
+
+def _current_texts(query: TextQuery, after: TextPosition | None) -> Select[Any]:
+    """The current versions of the next artifacts."""
+    rows = select(
+        *_POSITION, owned_contexts.c.name, owned_contexts.c.request, artifacts.c.artifact_id, artifacts.c.current
+    )
+    rows = rows.join_from(owned_contexts, artifacts, owned_contexts.c.context_id == artifacts.c.context_id)
+    rows = rows.where(_is_listed(query), artifacts.c.current > 0)
+    if after:
+        changed_at, context_id, artifact_id = to_microseconds(after[0]), *after[1:]
+        key = owned_contexts.c.context_id
+        same = or_(key == context_id, func.substr(key, 1, len(context_id) + 1) == context_id + SEPARATOR)
+        later = and_(owned_contexts.c.changed_at == changed_at, same, artifacts.c.artifact_id > artifact_id)
+        rows = rows.where(or_(tuple_(*_POSITION) < tuple_(changed_at, context_id), later))
+    return rows.order_by(*(column.desc() for column in _POSITION), artifacts.c.artifact_id).limit(ROWS_PER_STEP)
+
+
+def _version_key(row: RowMapping) -> VersionKey:
+    return VersionKey(row["context_id"], row["artifact_id"], row["current"])
+
+
+def _text_position(row: RowMapping) -> TextPosition:
+    return from_microseconds(row["changed_at"]), public_id(row["context_id"]), row["artifact_id"]
+
+
+def _named_text(decode: Callable[[], Content | None] | None) -> tuple[str, str] | None:
+    content = decode() if decode else None
+    return (content.name, content.text) if content else None
+
+
+def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:
+    rows = select(owned_contexts).where(_is_listed(query))
     if after:
         rows = rows.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
     return rows.order_by(*(column.desc() for column in _POSITION)).limit(limit)

@@ -15,8 +15,9 @@ import pytest
 from a2a_canvas.server.accounts.access import Caller, Share
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.artifacts import routes
-from a2a_canvas.server.tasks.journal import owned_contexts
+from a2a_canvas.server.tasks.journal import owned_contexts, text_search
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery
+from a2a_canvas.server.tasks.journal.text_search import TextPage, TextQuery
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
 from tests.server.protocols.artifacts.test_routes import BROWSER, error_of, writing
 
@@ -88,6 +89,7 @@ async def test_a_page_of_a_search_may_be_empty_and_name_the_next_one(
     ("paths", "at_once"),
     [
         (("/artifacts?query=a", "/artifacts?query=b", "/artifacts?query=c"), 1),
+        (("/artifacts?query=a", "/artifacts?text=b", "/artifacts?text=c"), 1),
         (("/artifacts?query=a", "/artifacts", "/artifacts"), 3),
     ],
 )
@@ -97,20 +99,60 @@ async def test_searches_of_one_account_run_one_at_a_time(
     counts: list[int] = []
     running = 0
 
-    async def listing(caller: Caller, query: ContextQuery) -> tuple[ContextPage, dict[str, Share]]:
+    async def run() -> None:
         nonlocal running
         running += 1
         counts.append(running)
         for _ in range(100):
             await asyncio.sleep(0)
         running -= 1
+
+    async def listing(caller: Caller, query: ContextQuery) -> tuple[ContextPage, dict[str, Share]]:
+        await run()
         return ContextPage((), None), {}
 
+    async def searching(caller: Caller, query: TextQuery) -> tuple[TextPage, dict[str, Share]]:
+        await run()
+        return TextPage((), None), {}
+
     harness.contexts.list = listing  # type: ignore[method-assign]
+    harness.contexts.search = searching  # type: ignore[method-assign]
     app = harness.app
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
         await asyncio.gather(*(client.get(path) for path in paths))
     assert max(counts) == at_once
+
+
+FOUND = {
+    "contextId": "ctx",
+    "title": "Do the work of task",
+    "artifactId": "doc",
+    "name": "doc.md",
+    "version": 1,
+    "lines": [{"line": 1, "text": "one"}],
+    "urls": {"artifact": "/artifacts/ctx/doc"},
+}
+
+
+async def test_a_search_in_texts_names_artifacts_and_their_lines(harness: ArtifactHarness) -> None:
+    assert (await harness.get("/artifacts?text=ONE")).json() == {"found": [FOUND], "nextPageToken": ""}
+    for nothing in ("two", "one+two", "", "+"):
+        assert (await harness.get(f"/artifacts?text={nothing}")).json() == {"found": [], "nextPageToken": ""}
+
+
+async def test_a_search_in_texts_continues_with_its_token(
+    harness: ArtifactHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_search, "MAX_TEXTS", 1)
+    harness.context = "ctx"
+    await harness.do(writing("two\n"), "a new/one", task="task")
+    first = (await harness.get("/artifacts?text=one")).json()
+    assert first["found"] == []
+    path = f"/artifacts?text=one&pageToken={quote(first['nextPageToken'])}"
+    assert (await harness.get(path)).json() == {"found": [FOUND], "nextPageToken": ""}
+    of_the_list = (await harness.get("/artifacts?pageSize=1")).json()["nextPageToken"]
+    for wrong in (f"text=one&pageToken={quote(of_the_list)}", f"pageToken={quote(first['nextPageToken'])}"):
+        assert (await harness.get(f"/artifacts?{wrong}")).status_code == 400
 
 
 async def test_a_client_that_has_the_list_gets_304_until_it_changes(harness: ArtifactHarness) -> None:
@@ -127,6 +169,9 @@ async def test_a_client_that_has_the_list_gets_304_until_it_changes(harness: Art
         ("pageSize=many", "pageSize is 'many' and must be 1 to 100."),
         ("pageSize=101", "pageSize is '101' and must be 1 to 100."),
         ("pageToken=x", "pageToken is not one of this server's; leave it out for the first page."),
+        ("text=a&pageSize=0", "pageSize is '0' and must be 1 to 100."),
+        ("text=a&pageToken=x", "pageToken is not one of this server's; leave it out for the first page."),
+        (f"text={'a+' * 21}", "text has 21 words and may have 20."),
     ],
 )
 async def test_a_wrong_parameter_is_refused(harness: ArtifactHarness, query: str, sentence: str) -> None:

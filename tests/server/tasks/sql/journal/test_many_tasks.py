@@ -159,6 +159,7 @@ REQUESTS: dict[str, Request] = {
     "a version": get("/artifacts/c-81/note/versions/1"),
     "contexts": get("/artifacts"),
     "a search": get("/artifacts?query=note"),
+    "a search in texts": get("/artifacts?text=nowhere"),
 }
 
 
@@ -175,6 +176,7 @@ OF_A_GUEST: dict[str, Request] = {
     "a shared context": get(f"/artifacts/{SHARED}"),
     "contexts": get("/artifacts"),
     "a search": get("/artifacts?query=note"),
+    "a search in texts": get("/artifacts?text=nowhere"),
 }
 
 

@@ -1,0 +1,216 @@
+"""Finds lines in the texts of artifacts.
+
+Rule 1: a line is found if it has all words of the search, as parts of words and in any case. Lines end at "\\n". An
+        artifact is found with its first MAX_LINES such lines.
+Rule 2: the text of the current version is searched, and no draft. The contexts are those of `owned_contexts.py`, in
+        the same order; the artifacts of a context are ordered by their ids.
+Rule 3: there is no index. A page searches MAX_TEXTS texts, or MAX_CHARACTERS of them and the rest of the last one, so
+        it may have found fewer artifacts than its limit, or none, and still have a next page.
+Rule 4: texts are decoded and searched in a thread, a slice at a time, and one slice of all searches at a time: a thread
+        that computes delays the event loop, which waits for the interpreter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from a2a_canvas.store.ids import ContextKey
+
+MAX_WORDS: Final = 20
+"""Words of a search."""
+MAX_LINES: Final = 10
+"""Lines with which an artifact is found."""
+MAX_TEXTS: Final = 1000
+"""Texts that are searched for a page."""
+MAX_CHARACTERS: Final = 32_000_000
+"""Characters of these texts."""
+MAX_EXCERPT: Final = 160
+"""Characters of a found line that are told."""
+BEFORE: Final = 40
+"""Characters of them that are before the first word."""
+SLICE: Final = 256 * 1024
+"""Characters that are searched in one step, and the rest of the last line: about 1 ms."""
+PIECE: Final = 64 * 1024
+"""Characters that are folded at once: meanwhile no other thread can run."""
+ELLIPSIS: Final = "…"
+
+TextPosition = tuple[datetime, str, str]
+"""The position of an artifact in the order: when its context changed, the id of the context, and its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """What is asked for.
+
+    Attributes:
+        owners, shared: as in `ContextQuery`.
+        words: all of these (`words_of`); none finds nothing.
+        after: artifacts after this position.
+        limit: maximal number of artifacts.
+    """
+
+    owners: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    after: TextPosition | None = None
+    limit: int = 50
+    shared: tuple[ContextKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """The current version of an artifact, not decoded yet.
+
+    Attributes:
+        title: what its context is called.
+        read: its name and its text; None if there is none. For a thread.
+    """
+
+    position: TextPosition
+    context_id: ContextKey
+    title: str
+    version: int
+    read: Callable[[], tuple[str, str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """A line. `text`: its characters around the first word."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """An artifact with some of its lines. `name`: its own; `title`: that of its context."""
+
+    context_id: ContextKey
+    title: str
+    artifact_id: str
+    name: str
+    version: int
+    lines: tuple[FoundLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """A page of the result. `next`: the next page has what comes after this position; None if this is the last page."""
+
+    texts: tuple[FoundText, ...]
+    next: TextPosition | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """How far a text was searched: up to the character `at`, which begins the line `line`."""
+
+    at: int = 0
+    line: int = 1
+    lines: tuple[FoundLine, ...] = field(default=())
+
+
+async def search_texts(query: TextQuery, texts: AsyncGenerator[StoredText, None], turn: asyncio.Lock) -> TextPage:
+    """A page of the artifacts that are found.
+
+    Args:
+        texts: those after `query.after`, in order (rule 2).
+        turn: held during each step (rule 4).
+    """
+    if not query.words:
+        return TextPage((), None)
+    found: list[FoundText] = []
+    last: TextPosition | None = None
+    searched = characters = 0
+    async with aclosing(texts):
+        async for text in texts:
+            if len(found) == query.limit or searched == MAX_TEXTS or characters >= MAX_CHARACTERS:
+                return TextPage(tuple(found), last)
+            name, length, lines = await _search(query.words, text, turn)
+            searched, characters, last = searched + 1, characters + length, text.position
+            if lines:
+                found.append(FoundText(text.context_id, text.title, last[2], name, text.version, lines))
+    return TextPage(tuple(found), None)
+
+
+async def _search(
+    words: tuple[str, ...], text: StoredText, turn: asyncio.Lock
+) -> tuple[str, int, tuple[FoundLine, ...]]:
+    """The name of an artifact, how many characters were searched, and what was found."""
+
+    def first_step() -> tuple[str, str, SearchProgress]:
+        name, body = text.read() or ("", "")
+        return name, body, search_slice(words, body, SearchProgress())
+
+    async with turn:
+        name, body, progress = await asyncio.to_thread(first_step)
+    while progress.at < len(body) and len(progress.lines) < MAX_LINES:
+        async with turn:
+            progress = await asyncio.to_thread(search_slice, words, body, progress)
+    return name, progress.at, progress.lines
+
+
+def search_slice(words: tuple[str, ...], text: str, progress: SearchProgress) -> SearchProgress:
+    """Search the next slice, which ends with a line."""
+    newline = text.find("\n", progress.at + SLICE)
+    end = len(text) if newline < 0 else newline + 1
+    part = text[progress.at : end]
+    after = replace(progress, at=end, line=progress.line + part.count("\n"))
+    folded = _fold(part)
+    if not all(word in folded for word in words):
+        return after
+    wanted = MAX_LINES - len(progress.lines)
+    lines = part.split("\n")
+    found = [FoundLine(progress.line + each, excerpt(lines[each], words)) for each in _lines(words, folded, wanted)]
+    return replace(after, lines=(*progress.lines, *found))
+
+
+def is_after(position: TextPosition, other: TextPosition) -> bool:
+    """Whether an artifact comes after another one (rule 2)."""
+    return position[:2] < other[:2] or (position[:2] == other[:2] and position[2] > other[2])
+
+
+def _lines(words: tuple[str, ...], folded: str, wanted: int) -> Iterator[int]:
+    """The first lines that have all words; the first line is 0."""
+    rarest = max(words, key=len)
+    number = counted = 0
+    at = folded.find(rarest)
+    while at >= 0 and wanted:
+        number, counted = number + folded.count("\n", counted, at), at
+        end = folded.find("\n", at)
+        end = len(folded) if end < 0 else end
+        begin = folded.rfind("\n", 0, at) + 1
+        if all(folded.find(word, begin, end) >= 0 for word in words):
+            wanted -= 1
+            yield number
+        at = folded.find(rarest, end)
+
+
+def excerpt(line: str, words: tuple[str, ...]) -> str:
+    """The characters of a line around the first of the words in it, without spaces at its ends."""
+    folded = _fold(line)
+    at = _place_in_original(line, min(each for word in words if (each := folded.find(word)) >= 0))
+    begin = max(0, at - BEFORE) if len(line) > MAX_EXCERPT else 0
+    end = begin + MAX_EXCERPT
+    shown = line[begin:end].strip()
+    return f"{ELLIPSIS if line[:begin].strip() else ''}{shown}{ELLIPSIS if line[end:].strip() else ''}"
+
+
+def _fold(text: str) -> str:
+    # Character by character, so also piece by piece.
+    return "".join([text[at : at + PIECE].casefold() for at in range(0, len(text), PIECE)])
+
+
+def _place_in_original(text: str, place: int) -> int:
+    """The place in a text, of one in the folded text, where a letter may be longer."""
+    if text.isascii():
+        return place
+    at = 0
+    for step in (PIECE, 1):
+        while at < len(text) and (length := len(text[at : at + step].casefold())) <= place:
+            at, place = at + step, place - length
+    return min(at, len(text))
