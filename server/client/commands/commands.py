@@ -78,7 +78,17 @@ def command_forms() -> dict[str, CommandForm]:
             more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
             examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
         ),
-        "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
+        "contexts": client_command(
+            "tasks:contexts",
+            option(
+                "--text",
+                metavar="WORDS",
+                type=value_type(non_empty),
+                help="instead, lines of documents in all of them that have these words",
+            ),
+            _LIMIT,
+            examples=("contexts", "contexts --json", "contexts --text 'tide pools'"),
+        ),
         "share": client_command(
             "shares:share",
             _SHARED_OR_LAST,

@@ -9,6 +9,7 @@ from a2a.utils.errors import TaskNotCancelableError
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client.commands.send import show_end
+from a2a_canvas.server.client.conversation.canvas_session import CanvasSession
 from a2a_canvas.server.client.conversation.errors import ClientError
 from a2a_canvas.server.client.conversation.exchange import check_outcome, converse
 from a2a_canvas.server.client.conversation.invocation import Invocation
@@ -37,8 +38,11 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
     invocation.table(("task", "state", "changed", "context", "request"), rows, "There are no such tasks.")
 
 
-async def contexts(invocation: Invocation, limit: int) -> None:
+async def contexts(invocation: Invocation, limit: int, text: str | None) -> None:
     """Print the conversations, the newest first, each with its first request; then those that others share."""
+    if text is not None:
+        await _find_lines(invocation, text, limit)
+        return
     async with invocation.connect() as session:
         listed = await session.list_contexts()
         found: dict[str, list[pb.Task]] = {}
@@ -65,6 +69,20 @@ async def contexts(invocation: Invocation, limit: int) -> None:
     invocation.table(
         ("context", "tasks", "state", "changed", "first request"), rows[:limit], "There are no conversations yet."
     )
+
+
+async def _find_lines(invocation: Invocation, text: str, limit: int) -> None:
+    async with invocation.connect() as session:
+        found = await CanvasSession(invocation, session, "").search(text, limit)
+    if invocation.json:
+        invocation.print_json({"found": found})
+        return
+    rows = [
+        (_id(invocation, each["contextId"]), each["name"] or each["artifactId"], str(line["line"]), line["text"])
+        for each in found
+        for line in each["lines"]
+    ]
+    invocation.table(("context", "artifact", "line", "text"), rows, "No line of your documents has all these words.")
 
 
 async def watch(invocation: Invocation, typed: str) -> int:

@@ -31,6 +31,8 @@ from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 _TITLE = 40
 """Cells of a conversation's title in a message."""
 _TIMEOUT = httpx.Timeout(CONNECT_SECONDS, read=60)
+_PAGE = 100
+"""Artifacts on a page of a search."""
 
 
 class NotServed(ClientError):
@@ -183,6 +185,18 @@ class CanvasSession:
         """The text with its suggestions and comments as CriticMarkup."""
         path = resource_path(self.context, artifact)
         return (await self._get(path, {"Accept": "*/*"}, {"format": "critic"})).decode()
+
+    async def search(self, text: str, limit: int) -> list[dict[str, Any]]:
+        """The artifacts of all conversations with lines that have all words of a text, as the server lists them."""
+        found: list[dict[str, Any]] = []
+        token = ""
+        while len(found) < limit:
+            size = min(limit - len(found), _PAGE)
+            page = await self._json("", {"text": text, "pageSize": size, "pageToken": token})
+            found += page.get("found", [])
+            if not (token := page.get("nextPageToken", "")):
+                break
+        return found
 
     async def look(self, *, may_begin: bool = False) -> bool:
         """Read the list of artifacts; an unknown context may be the beginning of a known id."""

@@ -90,6 +90,18 @@ async def test_contexts_are_listed_with_their_first_request(served: Served) -> N
     assert (await at(served, "tasks", "--state", "failed")).err == "There are no such tasks.\n"
 
 
+async def test_the_lines_of_all_conversations_are_searched_for_words(served: Served) -> None:
+    for context in ("one", "two"):
+        await ask(served, "write", context)
+    assert rows(await at(served, "contexts", "--text", "# t")) == [
+        [context, "report.md", "1", "#", "T"] for context in ("two", "one")
+    ]
+    told = json.loads((await at(served, "contexts", "--text", "t", "--json", "--limit", "1")).out)
+    assert [(each["contextId"], each["lines"]) for each in told["found"]] == [("two", [{"line": 1, "text": "# T"}])]
+    nothing = await at(served, "contexts", "--text", "elsewhere")
+    assert (nothing.out, nothing.err) == ("", "No line of your documents has all these words.\n")
+
+
 async def test_an_undo_that_was_rejected_is_not_the_state_of_a_conversation(served: Served) -> None:
     await ask(served, "write", "one")
     undone = await sent(served, JSONRPC, with_metadata("one", "undo", {CANVAS: {"op": "undo", "artifactId": "r1"}}))
