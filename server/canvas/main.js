@@ -109,7 +109,7 @@ const actions = {
   help: singly(async () => (await keysPart.get()).showKeys()),
   developer: singly(async () => (await developerPart.get()).toggleDeveloper(app)),
   headings: async () => (await pane).headings(),
-  goTo: async (artifactId, range) => (await pane).goTo(artifactId, range),
+  goTo: async (artifactId, find) => (await pane).goTo(artifactId, find),
   find: singly(async () => (await palettePart.get()).openPalette(app, actions)),
 };
 element("shell").addEventListener("show-developer", actions.developer);

@@ -222,7 +222,8 @@ export const TEXT = Object.freeze({
   // palette/palette.js
   find: "Find", findAnything: "Find a conversation, document, version or action", found: "What was found", nothingFound: "Nothing found.",
   actions: "Actions", inText: "In the documents", lineOf: "{name}, line {line}", writeMessage: "Write a message", saveNow: "Save now",
-  showKeys: "Show the keys",
+  showKeys: "Show the keys", inOthers: "In other conversations", searchingOthers: "Searching other conversations…",
+  nothingInOthers: "Nothing found in other conversations.", othersNotSearched: "Other conversations were not searched: {why}",
   // versions/compare.js
   oldVersion: "Old version", newVersion: "New version",
   // versions/rendered.js

@@ -118,9 +118,9 @@ export function createClient(base, options = {}) {
     return answer;
   }
 
-  /** @param {string} path @returns {Promise<any>} */
-  async function json(path) {
-    return jsonOf(await artifacts(path, { headers: { Accept: "application/json" } }));
+  /** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
+  async function json(path, signal) {
+    return jsonOf(await artifacts(path, { headers: { Accept: "application/json" }, signal }));
   }
 
   return {
@@ -171,6 +171,9 @@ export function createClient(base, options = {}) {
 
     /** @param {string} query @param {string} pageToken */
     contexts: (query, pageToken) => json(`?${new URLSearchParams({ query, pageToken })}`),
+
+    /** What is found in the texts of documents. @param {string} text @param {number} pageSize @param {string} pageToken @param {AbortSignal} signal */
+    texts: (text, pageSize, pageToken, signal) => json(`?${new URLSearchParams({ text, pageSize: String(pageSize), pageToken })}`, signal),
 
     /** Changes the name of a context, or whether agents suggest in it. @param {string} context @param {{name: string|null}|{agentsSuggest: boolean}} body */
     change: async (context, body) => jsonOf(await artifacts(`/${pathOf(context)}`, { method: "PATCH", body })),

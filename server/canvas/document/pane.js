@@ -48,7 +48,7 @@ const markdownPart = partOf(() => import("./markdown/markdown.js"));
 
 /**
  * @param {App} app
- * @returns {{element: HTMLElement, growing: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>, headings: () => Promise<import("./outline_menu.js").Heading[]>, goTo: (artifactId: string, range: import("./views.js").SourceRange) => void}}
+ * @returns {{element: HTMLElement, growing: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>, review: (step: import("../review/review.js").ReviewStep) => Promise<void>, headings: () => Promise<import("./outline_menu.js").Heading[]>, goTo: (artifactId: string, find: (text: string) => import("./views.js").SourceRange|null) => void}}
  *     `growing` is for the conversation (growing.js), `step` undoes and redoes in the artifact shown, `save` saves what was typed, `review` goes through the suggestions,
  *     `headings` are those of the artifact shown, `goTo` opens an artifact at a place of its text
  */
@@ -124,7 +124,7 @@ export function createDocumentPane(app) {
   let written = [];
   /** The text of the artifact as it is shown, without what is written over it. */
   let shownOf = "";
-  /** What is to be seen once it is shown. @type {{artifactId: string, range: import("./views.js").SourceRange, text: string}|null} */
+  /** What is to be seen once it is shown. @type {{contextId: string|null, artifactId: string, find: (text: string) => import("./views.js").SourceRange|null}|null} */
   let goal = null;
   let said = "";
 
@@ -282,10 +282,9 @@ export function createDocumentPane(app) {
     place && reach(place, "begin");
   }
 
-  /** Opens an artifact at a place of its text. @param {string} artifactId @param {import("./views.js").SourceRange} range */
-  function goTo(artifactId, range) {
-    const { text } = store.state.artifacts[artifactId] ?? {};
-    goal = { artifactId, range, text: text ?? "" };
+  /** Opens an artifact of the open conversation at a place of its text, which may not be read yet. @param {string} artifactId @param {(text: string) => import("./views.js").SourceRange|null} find */
+  function goTo(artifactId, find) {
+    goal = { contextId: store.state.contextId, artifactId, find };
     app.openArtifact(artifactId);
     ask(element, "show-document");
     // Subscribers of the store are called in the next frame.
@@ -296,18 +295,19 @@ export function createDocumentPane(app) {
   /** As soon as the document is there. A view that has no places is left for the source. */
   function reachGoal() {
     const artifact = shownArtifact(store.state);
-    if (!goal || !artifact || !keyed.current()) {
+    const isNext = goal?.artifactId === store.state.artifactId && goal?.contextId === store.state.contextId;
+    if (!goal || !artifact || !keyed.current() || (isNext && artifact.artifactId !== goal.artifactId)) {
       return;
     }
     const kind = kindOf(artifact);
     const isSource = kind.modes.some(({ mode }) => mode === "source");
-    if (goal.artifactId === artifact.artifactId && isSource && !["read", "source"].includes(modeOf(artifact, kind))) {
+    if (isNext && isSource && !["read", "source"].includes(modeOf(artifact, kind))) {
       chosenModes[artifact.artifactId] = "source";
       return render(store.state);
     }
-    const { artifactId, range, text } = goal;
+    const { find } = goal;
     goal = null;
-    const place = artifactId === artifact.artifactId && store.state.version === null ? mapRange(range, changesOf(text, artifact.text ?? "")) : null;
+    const place = isNext && store.state.version === null ? find(artifact.text ?? "") : null;
     const there = place && toView(place);
     there && reach(there, "found");
   }

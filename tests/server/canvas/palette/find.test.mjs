@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findEntries, findLines, MOST, versionIn } from "../../../../server/canvas/palette/find.js";
+import { findEntries, findLines, findPlace, MOST, versionIn } from "../../../../server/canvas/palette/find.js";
 
 const entries = (...texts) => texts.map((text) => ({ kind: "document", text, run: () => {} }));
 const found = (query, ...texts) => findEntries(query, entries(...texts)).map(({ text }) => text);
@@ -34,4 +34,22 @@ test("lines that contain the query have their numbers and the place where it is 
 
 test("a version is named by its number", () => {
   assert.deepEqual(["12", "v12", "Version 12", "12a", "", "0"].map(versionIn), [12, 12, 12, null, null, 0]);
+});
+
+const placed = (query, text, line) => {
+  const place = findPlace(query, text, line);
+  return place && text.slice(place.start, place.end);
+};
+
+test("a line that was found is found again at the first of the words", () => {
+  assert.deepEqual(findPlace("pools TIDE", "One tide\nThe tide pools\ntide pools", 2), { start: 13, end: 17 });
+});
+
+test("in a text that has changed it is the first line that has the words", () => {
+  assert.deepEqual(findPlace("tide", "New\nThe tide", 1), { start: 8, end: 12 });
+});
+
+test("where this page finds no word, the line is the place, if there is one", () => {
+  assert.equal(placed("strasse", "One\nStraße\nTwo", 2), "Straße");
+  assert.equal(placed("strasse", "One", 2), null);
 });
