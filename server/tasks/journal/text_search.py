@@ -7,7 +7,8 @@ Rule 2: the text of the current version is searched, and no draft. The contexts 
 Rule 3: there is no index. A page searches MAX_TEXTS texts, or MAX_CHARACTERS of them and the rest of the last one, so
         it may have found fewer artifacts than its limit, or none, and still have a next page.
 Rule 4: texts are decoded and searched in a thread, a slice at a time, and one slice of all searches at a time: a thread
-        that computes delays the event loop, which waits for the interpreter.
+        that computes delays the event loop, which waits for the interpreter. Before each slice the loop has some turns
+        (`round_robin.py`, rule 4).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.store.ids import ContextKey
 
 MAX_WORDS: Final = 20
@@ -147,9 +149,11 @@ async def _search(
         return name, body, search_slice(words, body, SearchProgress())
 
     async with turn:
+        await round_robin().long_step()
         name, body, progress = await asyncio.to_thread(first_step)
     while progress.at < len(body) and len(progress.lines) < MAX_LINES:
         async with turn:
+            await round_robin().long_step()
             progress = await asyncio.to_thread(search_slice, words, body, progress)
     return name, progress.at, progress.lines
 
