@@ -10,7 +10,7 @@ import pytest
 
 from a2a_canvas import Turn
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.tasks.runtime import turns
+from a2a_canvas.server.tasks.runtime import turn_review
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import text_part
 from tests.fakes import Hold, Step, answer, text, tool
@@ -68,7 +68,7 @@ async def test_a_crash_between_two_steps_repeats_neither(
 ) -> None:
     hold = Hold()
     with monkeypatch.context() as patched:
-        patched.setattr(turns, step, held(getattr(turns, step), hold))
+        patched.setattr(turn_review, step, held(getattr(turn_review, step), hold))
         replica = await started.start(*first)
         task_id = await begin(replica)
         await crash(replica, hold)
