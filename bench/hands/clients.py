@@ -221,12 +221,13 @@ async def _over_http(server: ServerProcess, path: str, body: Json, headers: Json
                 yield event.get("result", event)
 
 
-def _says_to_retry(headers: httpx.Headers) -> bool:
+def says_to_retry(headers: httpx.Headers) -> bool:
+    """Whether a server could not answer now."""
     return "retry-after" in headers
 
 
 def _raise_refusal(status: int, headers: httpx.Headers, text: str) -> None:
-    if _says_to_retry(headers) or '"retryable": "true"' in text or '"retryable":"true"' in text:
+    if says_to_retry(headers) or '"retryable": "true"' in text or '"retryable":"true"' in text:
         raise Retry(text)
     raise Refused(f"{status}: {text}")
 
@@ -292,7 +293,7 @@ class Follower:
         asked = server.http.stream("GET", f"{self._path}/events", headers=self._headers | last)
         async with asked as response:
             if response.status_code != 200:
-                self.faults += [] if _says_to_retry(response.headers) else [f"a stream: {response.status_code}"]
+                self.faults += [] if says_to_retry(response.headers) else [f"a stream: {response.status_code}"]
                 return
             self.connections += 1
             name = event_id = ""
@@ -347,7 +348,7 @@ class Poller:
     async def _changed(self, server: ServerProcess, path: str) -> Json | None:
         known = {"If-None-Match": self._tags[path]} if path in self._tags else {}
         answer = await server.http.get(path, headers=self._headers | known)
-        if answer.status_code == 304 or _says_to_retry(answer.headers):
+        if answer.status_code == 304 or says_to_retry(answer.headers):
             return None
         found: Json = answer.raise_for_status().json()
         self._tags[path] = answer.headers["etag"]

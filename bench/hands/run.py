@@ -20,7 +20,7 @@ from pathlib import Path
 from a2a_canvas.server.accounts.api_key import new_key
 from bench.databases import Kind, databases, upgrade
 from bench.hands.choices import AGENTS, PEOPLE, Planned, Words, choose
-from bench.hands.clients import TRANSPORTS, Cluster, Follower, Hand, Poller, new_context
+from bench.hands.clients import AGAIN, TRANSPORTS, Cluster, Follower, Hand, Poller, new_context, says_to_retry
 from bench.hands.folds import ContextFold, differences, text_of
 from bench.hands.ledger import Json, Ledger, Left, Operation, Step, Version, faults
 from bench.hands.script import DOC, write_rules
@@ -237,8 +237,12 @@ class _Run:
 
     async def _left(self, server: ServerProcess) -> Left:
         async def get(path: str) -> Json:
-            answer: Json = (await server.http.get(self._path + path, headers=self._reading)).raise_for_status().json()
-            return answer
+            answer = await server.http.get(self._path + path, headers=self._reading)
+            while says_to_retry(answer.headers):  # thousands of reads at once
+                await asyncio.sleep(AGAIN)
+                answer = await server.http.get(self._path + path, headers=self._reading)
+            found: Json = answer.raise_for_status().json()
+            return found
 
         document = await get(f"/{DOC}")
         listed = (await get(f"/{DOC}/versions"))["versions"]
