@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
-from uuid import uuid4
 
 from starlette.testclient import TestClient
 
@@ -33,6 +32,7 @@ from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tool_sources.agent_loop import load_loop
+from a2a_canvas.store.ids import new_id
 from a2a_canvas.tools.functions.function_tool import ToolSource
 
 __all__ = ["Answer", "TestedAgent", "agent"]
@@ -129,14 +129,14 @@ class TestedAgent:
         """A conversation of another of `users`: a new one, or one that is shared with that user."""
         client = TestClient(self.http.app, base_url=_URL, headers=_credentials(self._keys[name]))
         client.portal = self.http.portal  # the same event loop
-        return TestedAgent(client, self._results, self._keys, context_id or str(uuid4()))
+        return TestedAgent(client, self._results, self._keys, context_id or new_id())
 
     def _send(
         self, parts: Sequence[Mapping[str, Any]], configuration: Mapping[str, Any] | None = None, **operation: Any
     ) -> Answer:
         seen = len(self._results)
         message: dict[str, Any] = {
-            "messageId": str(uuid4()),
+            "messageId": new_id(),
             "contextId": self.context_id,
             "role": "ROLE_USER",
             "parts": parts,
@@ -205,7 +205,7 @@ def agent(
     """
     results: dict[str, str] = {}
     model = _RecordedModel(script, results) if script else None
-    keys = {name: new_key() for name in users}
+    keys = {name: new_key(name) for name in users}
     everybody: dict[str, Any] = {
         "shared_token": None,
         "api_keys": (),
@@ -223,7 +223,7 @@ def agent(
     with TestClient(app, base_url=_URL, headers=headers) as client:
         assert client.portal
         client.portal.call(_await_servers, app.state.tool_sources)
-        yield TestedAgent(client, results, keys, str(uuid4()))
+        yield TestedAgent(client, results, keys, new_id())
 
 
 def _recorded(loop: AgentFunction, results: dict[str, str]) -> AgentFunction:

@@ -42,7 +42,7 @@ rules:
   - match: {text: ""}
     rounds: [{text: Done.}]
 """
-KEYS = {name: new_key() for name in ("ann", "bob")}
+KEYS = {name: new_key(name) for name in ("ann", "bob")}
 USERS = {name: {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"} for name, key in KEYS.items()}
 Flow = Callable[[httpx.AsyncClient], Awaitable[object]]
 

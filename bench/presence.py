@@ -50,7 +50,7 @@ class Result:
 
 async def run(plan: Plan) -> Report:
     """One server in memory."""
-    keys = [new_key() for _ in range(plan.people)]
+    keys = [new_key("ann") for _ in range(plan.people)]
     given = ",".join(f"user{number}={key}" for number, key in enumerate(keys))
     with script() as path:
         async with running(ours(SHIPPED_FRAME_MS, path, "memory", "--api-keys", given)) as server:

@@ -25,7 +25,7 @@ from bench.pace import Order
 from bench.report import Check, Report, quantile, ratio
 from bench.servers import SHIPPED_FRAME_MS, Server, ours, running, script
 
-KEY = new_key()
+KEY = new_key("ann")
 """Of the user whose receivers hang; the turns are those of callers without credentials."""
 OPTIONS = ("--push-allow", HOST, "--api-keys", f"hangs={KEY}", "--allow-anonymous")
 BEGUN_AT_ONCE = 20

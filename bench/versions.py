@@ -158,7 +158,7 @@ async def _by_runtime(store: InMemoryArtifactStore, edits: list[tuple[Span, str]
         llm=ListedReplies([text for _, text in edits]),
         tools=tuple,
         now=lambda: now,
-        new_id=lambda: str(next(ids)),
+        new_id=lambda shard=None: str(next(ids)),
     )
     for base, (span, _) in enumerate(edits, 1):
         await _one_task(runtime, base, span)

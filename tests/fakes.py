@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
+from a2a_canvas.store.ids import NewId
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Parts, text_part
 
@@ -210,10 +211,10 @@ def said(message_id: str, words: str) -> UserMessage:
     return UserMessage(message_id, parts(words))
 
 
-def ids(prefix: str = "id") -> Callable[[], str]:
+def ids(prefix: str = "id") -> NewId:
     """A source of ids: id-1, id-2, …"""
     numbers = iter(range(1, 1_000_000))
-    return lambda: f"{prefix}-{next(numbers)}"
+    return lambda shard=None: f"{prefix}-{next(numbers)}"
 
 
 class Clock:
@@ -244,8 +245,8 @@ async def no_time(seconds: float) -> None:
 
 
 API_KEYS = (
-    "a2ac_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa4SHDYg",
-    "a2ac_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb1fgmTB",
-    "a2ac_ccccccccccccccccccccccccccccccccccccccccccc2XFhVf",
+    "a2ac_000aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2vo8od",
+    "a2ac_000bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb09FpyK",
+    "a2ac_000ccccccccccccccccccccccccccccccccccccccccccc3yQzYU",
 )
 """The same in every process: the ids of parametrized tests must be, too."""

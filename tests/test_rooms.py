@@ -21,7 +21,7 @@ MAX_SETTINGS = 59
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 7_300,
+    "store": 7_350,
     "tools": 4_000,
     "server/accounts": 1_950,
     "server/agent": 14_500,

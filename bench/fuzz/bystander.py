@@ -48,7 +48,7 @@ GOAL = 0.3
 PLACE = "crowded-place"
 """The context of ann's that guests have links to; each other caller has one of its own with this id."""
 SCRIPT = '{"rules": [{"match": {"text": ""}, "rounds": [{"text": "Done."}]}]}'
-KEYS = {name: new_key() for name in ("ann", "bob", "carol")}
+KEYS = {name: new_key(name) for name in ("ann", "bob", "carol")}
 CALLERS = ("ann", "bob", "editor", "reader", "anonymous", "anonymous")
 
 

@@ -43,7 +43,7 @@ class _Run:
     def __init__(self, name: str) -> None:
         self.name = name
         self.faults: list[str] = []
-        self.keys = {user: new_key() for user in (VICTIM, FRIEND)}
+        self.keys = {user: new_key(user) for user in (VICTIM, FRIEND)}
         self.credentials = {user: {"Authorization": f"Bearer {key}"} for user, key in self.keys.items()}
         self.port, self.rpc = free_port(), free_port()
 

@@ -19,6 +19,7 @@ import httpx
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.accounts.sharing import new_link_token
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.ids import ContextKey
 from tests.victims import FRIEND, VICTIM
 
 USERS = ("ann", "bob")
@@ -105,8 +106,8 @@ class Accounts:
     @classmethod
     def new(cls, password: str = "") -> Accounts:
         """With keys that nobody has, and the password of the database."""
-        keys = {name: new_key() for name in (*USERS, VICTIM, FRIEND, "forged key")}
-        keys |= {name: new_link_token() for name in ("forged link", "token", "provider key")}
+        keys = {name: new_key(name) for name in (*USERS, VICTIM, FRIEND, "forged key")}
+        keys |= {name: new_link_token(ContextKey(name)) for name in ("forged link", "token", "provider key")}
         return cls(keys | ({"password": password} if password else {}))
 
     @property

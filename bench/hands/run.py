@@ -73,7 +73,7 @@ async def run(plan: Plan) -> Result:
     """One run on new servers."""
     with databases(plan.database) as new, tempfile.TemporaryDirectory() as folder:
         url = new() if plan.database == "sqlite" else await upgrade(new())
-        keys = {name: new_key() for name in _names(plan)}
+        keys = {name: new_key(name) for name in _names(plan)}
         given = ",".join(f"{name}={key}" for name, key in keys.items())
         group = ServerGroup(url, f"script:{write_rules(Path(folder))}", {"A2A_CANVAS_API_KEYS": given})
         try:

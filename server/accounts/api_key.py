@@ -4,6 +4,7 @@ Rule 1: a key is shown once, when it is made; only its hash is stored. It is 43 
         hash without salt and without repetition is enough: nobody finds a key by trying.
 Rule 2: a key begins with a prefix and ends with a checksum, so that programs which look for leaked secrets know it, and
         what was cut off or mistyped is refused without a look at the stored ones.
+Rule 3: between them it has the shard of its user (`store/ids.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
+from a2a_canvas.store.ids import shard_of
+
 PREFIX = "a2ac_"
 HASH_PREFIX = "sha256:"
 """Of a hash where a key could be written, too."""
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM, _CHECKSUM = 43, 6
-_FORM = re.compile(rf"{PREFIX}([0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM}}})")
+_FORM = re.compile(rf"{PREFIX}([0-9a-f]{{3}}[0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM}}})")
 MAX_NAME = 128
 SHARED_USER = "shared"
 """The user of everyone with the shared token. No key has this user."""
@@ -77,9 +80,9 @@ class ApiKeys(Protocol):
         ...
 
 
-def new_key() -> str:
-    """A key that nobody has."""
-    body = "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
+def new_key(user: str) -> str:
+    """A key that nobody has, for a user."""
+    body = f"{shard_of(user):03x}{''.join(secrets.choice(_DIGITS) for _ in range(_RANDOM))}"
     return f"{PREFIX}{body}{_checksum(body)}"
 
 

@@ -6,8 +6,8 @@ Rule 1: only the owner of a context shares it, and only one with a name: what an
 Rule 2: a user has one share of a context at most: another one replaces it. A context may have many links.
 Rule 3: a user takes a limited number of shares, and of each giver a part of them. Whatever others give, there is room
         for one share of every giver. A user ends the shares that it has been given as their owners do.
-Rule 4: the token of a link is told once, when the link is made; only its hash is stored. It is 256 random bits, so a
-        hash without salt is enough.
+Rule 4: the token of a link is told once, when the link is made; only its hash is stored. It is the shard of the context
+        and 256 random bits, so a hash without salt is enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from a2a_canvas.server.accounts.access import Access, Caller, ContextGrant, Leve
 from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, OwnerOnly, ShareNotFound
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.log_output import Fields, about
-from a2a_canvas.store.ids import is_unique, public_id
+from a2a_canvas.store.ids import ContextKey, NewId, is_unique, public_id, shard_of
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ MAX_OF_USER = 1000
 """Shares of a user with which one that has given some gives no more (rule 3)."""
 LINK_PREFIX = "a2al_"
 """Programs that look for leaked secrets know a token by it, and `Authenticator` tells it from other credentials."""
-_LINK_TOKEN = re.compile(rf"{LINK_PREFIX}[\w-]{{43}}", re.ASCII)
+_LINK_TOKEN = re.compile(rf"{LINK_PREFIX}[0-9a-f]{{3}}[\w-]{{43}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ def has_room(givers: Mapping[str, int], owner: str) -> bool:
     return given < MAX_FROM_ONE and (given == 0 or sum(givers.values()) < MAX_OF_USER)
 
 
-def new_link_token() -> str:
+def new_link_token(context: ContextKey) -> str:
     """A token that nobody has."""
-    return f"{LINK_PREFIX}{secrets.token_urlsafe(32)}"
+    return f"{LINK_PREFIX}{shard_of(context):03x}{secrets.token_urlsafe(32)}"
 
 
 def is_link_token(text: str) -> bool:
@@ -104,7 +104,7 @@ class Sharing:
         access: Access,
         shares: Shares,
         now: Callable[[], datetime],
-        new_id: Callable[[], str],
+        new_id: NewId,
         page: str = "",
         meter: Meter | None = None,
     ) -> None:
@@ -140,9 +140,9 @@ class Sharing:
         if request.user and not replaces and not has_room(await self._shares.givers(request.user), found.owner):
             raise InvalidShare("user", "cannot receive more shares from you: revoke some of them, or share it by link")
         await self._meter.check_bytes(found.owner, caller.author)
-        token = "" if request.user else new_link_token()
+        token = "" if request.user else new_link_token(found.key)
         share = Share(
-            self._new_id(),
+            self._new_id(shard_of(found.key)),
             found.key,
             found.owner,
             request.level,

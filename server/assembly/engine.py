@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from uuid import uuid4
 
 from a2a_canvas.server.accounts.access import Access
 from a2a_canvas.server.accounts.quotas import Meter, Quota
@@ -24,6 +23,7 @@ from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tool_sources.agent_loop import load_loop
 from a2a_canvas.server.tool_sources.agent_tools import all_tools, find_tool, tool_sources
+from a2a_canvas.store.ids import NewId, new_id
 from a2a_canvas.tools.functions.function_tool import ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
 
@@ -33,7 +33,7 @@ class Clock:
     """The source of time and ids."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    new_id: Callable[[], str] = lambda: str(uuid4())
+    new_id: NewId = new_id
 
     def seconds(self) -> float:
         """The time, in seconds since 1970."""

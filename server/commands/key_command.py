@@ -36,9 +36,10 @@ async def make_key(
         SettingsError: a name, an option or a variable is wrong, or there is a key of this name.
         DatabaseError: the database cannot be opened, reached or used.
     """
-    _check_names(name, user or name)
-    text = new_key()
-    key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
+    user = user or name
+    _check_names(name, user)
+    text = new_key(user)
+    key = ApiKey(name, user, hash_of(text), made_at=datetime.now(UTC))
     lines = [line async for line in _add(key, values, program)] if stored else [_describe_unstored(key)]
     out.write(f"{text}\n")
     out.flush()

@@ -19,14 +19,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Protocol
-from uuid import uuid4
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.push.fair_choice import Due, FreePlaces
 from a2a_canvas.server.tasks.errors import TooManyPushConfigs
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig, PushConfigs
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
-from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.ids import ContextKey, new_id
 
 MAX_CONFIGS = 100
 """Configs of one task: a limit for those of its owner, and one for those of guests."""
@@ -194,7 +193,7 @@ class InMemoryPush:
 
     def _claim(self, key: ConfigKey) -> Delivery:
         queue = self._queues[key[:2]][key.config_id]
-        queue.claim = str(uuid4())
+        queue.claim = new_id()
         return self._next(queue)
 
     def _next(self, queue: _Queue) -> Delivery:

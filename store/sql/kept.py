@@ -17,12 +17,12 @@ from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Table, del
 
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.row_statement import RowStatement, upsert
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, metadata
 
 kept_bytes = Table(
     "kept_bytes",  # how much is kept of a context, as far as it is counted
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("bytes", BigInteger, nullable=False),
 )
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, TypeDecorator, func
 
+from a2a_canvas.store.ids import SEPARATOR, shard_of
 from a2a_canvas.store.sql.compression import compress, decompress
 from a2a_canvas.store.text.unicode import replace_unstorable
 
@@ -30,6 +32,37 @@ class Text(TypeDecorator[str]):
 
 def _storable(value: str | None) -> str | None:
     return value if value is None else replace_unstorable(value)
+
+
+class ContextKeyText(TypeDecorator[str]):
+    """The key of a context, stored after its shard: three hexadecimal digits and a separator (`store/ids.py`, rule 3).
+
+    So the rows of a shard are together in each table and index that has the context first.
+    """
+
+    impl = sqlalchemy.Text
+    cache_ok = True
+
+    def bind_processor(self, dialect: Any) -> Callable[[str | None], str | None]:
+        return _stored_key
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Callable[[str | None], str | None]:
+        return _key_of
+
+
+@lru_cache(maxsize=4096)
+def with_shard(key: str) -> str:
+    """The key of a context as it is stored."""
+    storable = replace_unstorable(key)
+    return f"{shard_of(storable):03x}{SEPARATOR}{storable}"
+
+
+def _stored_key(key: str | None) -> str | None:
+    return key if key is None else with_shard(key)
+
+
+def _key_of(stored: str | None) -> str | None:
+    return stored and stored[4:]
 
 
 class CompressedText(TypeDecorator[str]):
@@ -79,7 +112,7 @@ def incarnation() -> Column[int]:
 artifacts = Table(
     "artifacts",  # a row may exist before its artifact, which has a version or a draft
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
     Column("holder", Text),  # the replica whose memory is ahead of these rows; null for none
     Column("revision", Integer, nullable=False),  # +1 whenever any row of the artifact is written
@@ -98,7 +131,7 @@ artifacts = Table(
 versions = Table(
     "versions",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("parent", Integer, nullable=False),
@@ -114,7 +147,7 @@ versions = Table(
 drafts = Table(
     "drafts",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
     Column("seq", Integer, primary_key=True),
     Column("kind", Text, nullable=False),  # "whole" or "append"

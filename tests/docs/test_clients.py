@@ -18,7 +18,7 @@ from tests.server.app_server import serving
 PAGE = page("clients")
 TRIED = rows(PAGE, "Tested clients")
 RECORDED = [json.loads(file.read_text()) for file in (ROOT / "tests/server/protocols/fixtures").glob("*.json")]
-KEY = new_key()
+KEY = new_key("ann")
 
 
 @pytest.mark.parametrize(("client", "release"), [(each["client"], each["release"]) for each in RECORDED])

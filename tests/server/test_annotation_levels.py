@@ -19,7 +19,7 @@ from tests.server.canvas_client import CANVAS, with_metadata
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
-KEYS = {name: new_key() for name in ("ann", "bob")}
+KEYS = {name: new_key(name) for name in ("ann", "bob")}
 NAME = "a2a-canvas"
 """Of the agent, on its card."""
 TEXT = "Tide pools are pools.\nThey are small.\n"

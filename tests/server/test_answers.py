@@ -15,7 +15,7 @@ from tests.server.app_server import WAYS, Served, agent_options, asking, every_w
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-KEYS = {name: new_key() for name in ("ann", "approver", "editor", "reader")}
+KEYS = {name: new_key(name) for name in ("ann", "approver", "editor", "reader")}
 TOOLS = '''
 from a2a_canvas import Canvas, tool
 

@@ -13,6 +13,7 @@ import pytest
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.accounts.sharing import new_link_token
 from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task, without_signatures
+from a2a_canvas.store.ids import context_key
 
 SECRET = "my diary"
 MADE_AT = 1_795_352_701.1239
@@ -91,8 +92,8 @@ def test_the_row_that_a_database_quotes_is_left_out_of_a_trace(form: str) -> Non
 @pytest.mark.parametrize(
     ("message", "written"),
     [
-        (f"key {new_key()}.", "key a2ac_***."),
-        (f"link {new_link_token()}", "link a2al_***"),
+        (f"key {new_key('ann')}.", "key a2ac_***."),
+        (f"link {new_link_token(context_key('', 'c'))}", "link a2al_***"),
         ("Authorization: Bearer 0123456789abcdef", "Authorization: Bearer ***"),
         ("postgresql://canvas:s3cret@db/canvas is not there", "postgresql://canvas:***@db/canvas is not there"),
         ("POST /?access_token=0123&x=1 HTTP/1.1", "POST /?access_token=***&x=1 HTTP/1.1"),

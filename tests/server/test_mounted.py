@@ -22,7 +22,7 @@ from tests.open_id_provider import Provider, signing_in_with
 from tests.server.push.receiver import receiving
 
 PATH = "/team/reef"
-KEY = new_key()
+KEY = new_key("ann")
 USER = {"Authorization": f"Bearer {KEY}", "A2A-Version": "1.0"}
 
 

@@ -18,7 +18,7 @@ from tests.server.app_server import Served
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
-KEYS = {name: new_key() for name in ("ann", "bob", "carol")}
+KEYS = {name: new_key(name) for name in ("ann", "bob", "carol")}
 SOON = 30.0
 AT = {"window": "w", "artifactId": "report", "version": 1, "start": 2, "end": 8}
 

@@ -27,7 +27,7 @@ from tests.server.app_server import Served, Stream, asking, envelope, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ANN, JOE = new_key(), new_key()
+ANN, JOE = new_key("ann"), new_key("joe")
 V10 = {"A2A-Version": "1.0"}
 MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
 MESSAGE_03 = {"messageId": "m", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "hi"}]}

@@ -26,7 +26,7 @@ from tests.server.canvas_client import CANVAS, with_metadata
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
-KEYS = {name: new_key() for name in ("ann", "bob", "carol")}
+KEYS = {name: new_key(name) for name in ("ann", "bob", "carol")}
 
 
 @pytest.fixture(scope="module")

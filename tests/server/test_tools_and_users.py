@@ -23,7 +23,7 @@ from tests.server.app_server import Served, Stream, agent_options, asking, every
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-KEYS = {name: new_key() for name in ("ann", "bob")}
+KEYS = {name: new_key(name) for name in ("ann", "bob")}
 TOOLS = '''
 from a2a_canvas import Canvas, ToolError, tool
 

@@ -31,7 +31,7 @@ from tests.server.canvas_client import CANVAS
 in_the_loop = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
-KEYS = {"ann": new_key(), "bob": new_key()}
+KEYS = {"ann": new_key("ann"), "bob": new_key("bob")}
 
 
 def as_user(name: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ from tests.property_examples import examples
 from tests.server.app_server import serving
 from tests.victims import FRIEND, RULES, VICTIM, Victim, fault, message_of
 
-KEYS = {name: new_key() for name in (VICTIM, FRIEND, "bob")}
+KEYS = {name: new_key(name) for name in (VICTIM, FRIEND, "bob")}
 CREDENTIALS = {name: {"Authorization": f"Bearer {key}"} for name, key in KEYS.items()}
 # Codes that the provider refuses slow down the sign-ins from an address.
 CREDENTIALS["bob"]["X-Forwarded-For"] = "10.0.0.1"

@@ -23,14 +23,14 @@ from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept, delete_expired
 from a2a_canvas.store.sql.readable_rows import ReadableRows
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 shares = Table(
     "shares",
     metadata,
     Column("share_id", Text, primary_key=True),
-    Column("context_id", Text, nullable=False),  # the context's key
+    Column("context_id", ContextKeyText, nullable=False),  # the context's key
     Column("owner", Text, nullable=False),
     Column("level", Text, nullable=False),  # the word of a `Level`
     Column("made_at", BigInteger, nullable=False),

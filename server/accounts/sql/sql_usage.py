@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table, delete, func, select, tuple_
 
 from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, MINUTE, Meter, Tally
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.sql.database import Database, insert, insert_on
 from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
@@ -71,7 +71,7 @@ class SharedUsage:
         self._meter = meter
         self._now = now
         self._exchanged = exchanged
-        self._replica = str(uuid4())
+        self._replica = new_id()
         self._read_at: datetime | None = None
         self._written_at = now()
         self._seen: dict[tuple[str, str], tuple[datetime, Tally]] = {}  # until it is stale

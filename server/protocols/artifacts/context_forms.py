@@ -15,14 +15,13 @@ from a2a_canvas.server.protocols.artifacts.json_forms import Json
 from a2a_canvas.server.protocols.artifacts.refusals import invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import (
     FOREIGN_TOKEN,
-    page_token,
-    position_of,
+    context_page_token,
+    context_position_of,
     text_page_token,
     text_position_of,
 )
 from a2a_canvas.server.protocols.edge.share_forms import shared_json
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
-from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.tasks.journal.text_search import MAX_WORDS, FoundText, TextPage, TextQuery
 from a2a_canvas.server.wire import artifact_path, context_path
@@ -45,7 +44,7 @@ def context_query(query: Mapping[str, str]) -> ContextQuery:
         ResourceError: one of them is invalid.
     """
     token = query.get("pageToken", "")
-    after = position_of(token) if token else None
+    after = context_position_of(token) if token else None
     if token and after is None:
         raise invalid_value("pageToken", FOREIGN_TOKEN)
     return ContextQuery(words=words_of(query.get("query", "")), after=after, limit=_page_size(query))
@@ -104,13 +103,7 @@ def contexts_json(page: ContextPage, prefix: str, shared: Mapping[ContextKey, Sh
         shared: the contexts that others share with the caller.
     """
     contexts = [context_json(each, prefix) | _shared_json(shared.get(each.context_id)) for each in page.contexts]
-    return {"contexts": contexts, "nextPageToken": _token(page.next) if page.next else ""}
-
-
-def _token(last: ListPosition) -> str:
-    # The id, not the key: a key sorts right behind its id, and before every other id that begins with it.
-    changed_at, key = last
-    return page_token((changed_at, public_id(key)))
+    return {"contexts": contexts, "nextPageToken": context_page_token(page.next) if page.next else ""}
 
 
 def context_json(context: ContextSummary, prefix: str) -> Json:

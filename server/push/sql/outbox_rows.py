@@ -22,13 +22,13 @@ from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, TaskKey
 from a2a_canvas.store.sql.database import TextSize
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.tables import CompressedText, Text, metadata
+from a2a_canvas.store.sql.tables import CompressedText, ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 push_configs = Table(
     "push_configs",  # where clients want notifications; one row is a queue
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("config_id", Text, primary_key=True),
     Column("registrant", Text, nullable=False),  # the name of the caller
@@ -49,7 +49,7 @@ push_configs = Table(
 push_outbox = Table(
     "push_outbox",  # notifications that are to be delivered
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("config_id", Text, primary_key=True),
     Column("generation", Integer, primary_key=True),

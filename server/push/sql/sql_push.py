@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import Select, and_, delete, exists, func, not_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -28,7 +27,7 @@ from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.projections.records import tasks
-from a2a_canvas.store.ids import SEPARATOR, ContextKey
+from a2a_canvas.store.ids import SEPARATOR, ContextKey, new_id
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -116,7 +115,7 @@ class SqlPush:
         chosen = free.choose(Due(ConfigKey(*row[:3]), *row[3:]) for row in rows)
         if not chosen:
             return ()
-        claim = str(uuid4())
+        claim = new_id()
         these = tuple_(*KEY).in_([each.key for each in chosen]), push_configs.c.due_at <= self._microseconds()
         async with self._write() as connection:
             still_due = select(*KEY).where(*these).with_for_update(skip_locked=True)

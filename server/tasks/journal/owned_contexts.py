@@ -226,7 +226,7 @@ class InMemoryContexts:
         for context in await self._newest(query.owners, query.shared):
             key = context.context_id
             for artifact_id, (number, _) in sorted((await self._store.current_versions(key)).items()):
-                position = context.changed_at, public_id(key), artifact_id
+                position = context.changed_at, key, artifact_id
                 if number and (query.after is None or is_after(position, query.after)):
                     content = (await self._store.version(Ref(key, artifact_id, ""), number)).content
                     # Read here: a rope that grows cannot be read in a thread.

@@ -42,7 +42,7 @@ PIECE: Final = 64 * 1024
 ELLIPSIS: Final = "…"
 
 TextPosition = tuple[datetime, str, str]
-"""The position of an artifact in the order: when its context changed, the id of the context, and its own."""
+"""The position of an artifact in the order: when its context changed, the key of the context, and its own id."""
 
 
 @dataclass(frozen=True, slots=True)

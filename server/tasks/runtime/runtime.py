@@ -68,7 +68,7 @@ from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ow
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.ids import context_key, public_id
+from a2a_canvas.store.ids import NewId, context_key, new_id, public_id, shard_of
 from a2a_canvas.store.models import Ref
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool
 
@@ -110,7 +110,7 @@ class Runtime:
         llm: LLM,
         tools: Callable[[], Sequence[AnyTool]],
         now: Callable[[], datetime],
-        new_id: Callable[[], str],
+        new_id: NewId,
         limits: TurnLimits | None = None,
         ownership: Ownership | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -295,9 +295,11 @@ class Runtime:
         return waiting[0] if len(waiting) == 1 else ""
 
     async def _create(self, incoming: Incoming, message_key: str) -> TaskSubscription:
+        # The same message goes to the same shard, whichever server takes it.
+        shard = shard_of(incoming.context or message_key or new_id())
         record = TaskRecord(
-            task_id=self._new_id(),
-            context_id=incoming.context or context_key(incoming.owner, self._new_id()),
+            task_id=self._new_id(shard),
+            context_id=incoming.context or context_key(incoming.owner, self._new_id(shard)),
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),

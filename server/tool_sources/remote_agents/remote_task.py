@@ -21,7 +21,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 
@@ -29,6 +28,7 @@ from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.a2a_client.follower import ENDED, WAITS, Follower, Persistence, status_key, task_of
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import files_of, message_text
+from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.recorded_call import RecordedCall
 from a2a_canvas.tools.functions.results import File, ToolError
@@ -187,7 +187,7 @@ class RemoteTask:
         return kept or {}
 
     async def _new_message(self, context_id: str) -> dict[str, str]:
-        return {"id": str(uuid4()), "agent": self.agent.url, "context": context_id}
+        return {"id": new_id(), "agent": self.agent.url, "context": context_id}
 
     def _begin(self, task_id: str, context_id: str) -> None:
         self.task = pb.Task(id=task_id, context_id=context_id)

@@ -25,7 +25,7 @@ HASH = hash_of(KEY)
 def test_a_key_has_a_prefix_and_is_new_each_time() -> None:
     assert KEY.startswith(PREFIX)
     assert is_key(KEY)
-    assert len({new_key() for _ in range(100)}) == 100
+    assert len({new_key("ann") for _ in range(100)}) == 100
 
 
 @given(st.integers(0, len(KEY) - 1), st.sampled_from("aZ0_-"))

@@ -40,7 +40,7 @@ BOB, CAROL = Caller("bob"), Caller("carol")
 @pytest.fixture
 def sharing(world) -> Sharing:
     shares, ids = world.backend.shares, map(str, count(1))
-    return Sharing(Access(world.backend.journal, shares), shares, world.clock, lambda: next(ids))
+    return Sharing(Access(world.backend.journal, shares), shares, world.clock, lambda shard=None: next(ids))
 
 
 def share(id: str, context: str = NOTES, level: Level = Level.READ, **more) -> Share:
@@ -279,11 +279,11 @@ async def test_the_same_question_is_asked_of_the_database_once(world) -> None:
 
 
 def test_the_token_of_a_link_is_known_by_its_form() -> None:
-    token = new_link_token()
+    token = new_link_token(NOTES)
     assert is_link_token(token)
     assert not any(map(is_link_token, (token[:-1], token + "a", token[5:], "a2al_", f"{token}\n", "")))
     assert token not in hash_of_link(token)
-    assert new_link_token() != token
+    assert new_link_token(NOTES) != token
 
 
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
@@ -306,7 +306,7 @@ async def test_whoever_has_adopted_a_context_of_anonymous_callers_shares_it(worl
     await world.run("t3", OLD)
     shares = world.backend.shares
     access = Access(world.backend.journal, shares, adopter="ann")
-    sharing = Sharing(access, shares, world.clock, lambda: "1")
+    sharing = Sharing(access, shares, world.clock, lambda shard=None: "1")
     await sharing.share(Caller("ann"), OLD, ShareRequest(Level.EDIT, "bob"))
     found = await access.find(BOB, OLD)
     assert found == ContextGrant(OLD, "", Level.EDIT)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.tables import artifacts, drafts
+from a2a_canvas.store.sql.tables import artifacts, drafts, with_shard
 from tests.store.sql.sql_fixtures import postgresql_database, sqlite_database
 
 ADD = RowStatement(lambda _: drafts.insert(), drafts.c.keys())
@@ -72,4 +72,4 @@ async def test_what_is_written_is_counted_when_it_is_committed(database: Databas
     with pytest.raises(ValueError):
         await database.transact(fails)
     await database.transact(lambda connection: None)
-    assert database.written_bytes == 2 * len("caappendx")
+    assert database.written_bytes == 2 * len(with_shard("c") + "aappendx")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseDict
@@ -19,6 +18,7 @@ from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.agent.operation_forms import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shares_json
 from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.models import JsonValue, Metadata
 
 SHARE_OPERATIONS: Final = ("share", "shares", "unshare")
@@ -51,7 +51,7 @@ async def answer_share_operation(
     if not message.context_id:
         raise InvalidOperation("message.contextId", "is missing: say which context")
     result = await _carry_out(operation, message.context_id, caller, sharing)
-    answer = pb.Message(message_id=str(uuid4()), context_id=message.context_id, role=pb.ROLE_AGENT, extensions=[CANVAS])
+    answer = pb.Message(message_id=new_id(), context_id=message.context_id, role=pb.ROLE_AGENT, extensions=[CANVAS])
     ParseDict(result, answer.parts.add(media_type="application/json").data)
     return answer
 

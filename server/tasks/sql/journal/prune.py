@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, and_, exists, literal, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.sql.sql_shares import prune_shares
@@ -58,7 +58,7 @@ from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept, kept_bytes
 from a2a_canvas.store.sql.reading import Key, VersionKey, key_condition
 from a2a_canvas.store.sql.rows import ArtifactHead, content_json
-from a2a_canvas.store.sql.tables import artifacts, versions
+from a2a_canvas.store.sql.tables import ContextKeyText, artifacts, versions
 from a2a_canvas.store.sql.times import to_microseconds
 
 logger = logging.getLogger(__name__)
@@ -258,14 +258,15 @@ async def _journals(database: Database, before: datetime, dry_run: bool, gone: C
 async def _due(database: Database, before: datetime) -> AsyncIterator[Sequence[Key]]:
     """The tasks whose entries are to be deleted, in pages. A page that follows is read when the one before is done."""
     key = tasks.c.context_id, tasks.c.task_id
-    last: Key | None = (ContextKey(""), "")
     old = tasks.c.changed_at < to_microseconds(before), tasks.c.snapshot == tasks.c.generation
     due = select(*key).where(tasks.c.state.in_(ENDED), *old, pages.have_pages(*key)).order_by(*key).limit(TASK_PAGE)
-    while last:
+    page: Sequence[Key] | None = None
+    while page is None or len(page) == TASK_PAGE:
+        after = tuple_(literal(page[-1][0], ContextKeyText), page[-1][1]) if page else None
+        query = due if after is None else due.where(tuple_(*key) > after)
         async with database.read() as connection:
-            found: list[Key] = [(row[0], row[1]) for row in await connection.execute(due.where(tuple_(*key) > last))]
-        yield found
-        last = found[-1] if len(found) == TASK_PAGE else None
+            page = [(row[0], row[1]) for row in await connection.execute(query)]
+        yield page
 
 
 async def _end_journals(database: Database, some: Sequence[Key], dry_run: bool, ended: _EntryCount) -> None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, literal, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.errors import ContextNotFound
@@ -36,11 +36,11 @@ from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import has_lease
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.ids import SEPARATOR, ContextKey, public_id
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import VersionKey, stored_contents
-from a2a_canvas.store.sql.tables import artifacts
+from a2a_canvas.store.sql.tables import ContextKeyText, artifacts
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 RELEASE_SECONDS = 5.0
@@ -183,12 +183,15 @@ def _current_texts(query: TextQuery, after: TextPosition | None) -> Select[Any]:
     rows = rows.join_from(owned_contexts, artifacts, owned_contexts.c.context_id == artifacts.c.context_id)
     rows = rows.where(_is_listed(query), artifacts.c.current > 0)
     if after:
-        changed_at, context_id, artifact_id = to_microseconds(after[0]), *after[1:]
-        key = owned_contexts.c.context_id
-        same = or_(key == context_id, func.substr(key, 1, len(context_id) + 1) == context_id + SEPARATOR)
-        later = and_(owned_contexts.c.changed_at == changed_at, same, artifacts.c.artifact_id > artifact_id)
-        rows = rows.where(or_(tuple_(*_POSITION) < tuple_(changed_at, context_id), later))
+        of_context, artifact_id = _bind_position(after[:2]), after[2]
+        later = and_(tuple_(*_POSITION) == of_context, artifacts.c.artifact_id > artifact_id)
+        rows = rows.where(or_(tuple_(*_POSITION) < of_context, later))
     return rows.order_by(*(column.desc() for column in _POSITION), artifacts.c.artifact_id).limit(ROWS_PER_STEP)
+
+
+def _bind_position(position: ListPosition) -> ColumnElement[Any]:
+    """A position, to be compared with `_POSITION`."""
+    return tuple_(to_microseconds(position[0]), literal(position[1], ContextKeyText))
 
 
 def _version_key(row: RowMapping) -> VersionKey:
@@ -196,7 +199,7 @@ def _version_key(row: RowMapping) -> VersionKey:
 
 
 def _text_position(row: RowMapping) -> TextPosition:
-    return from_microseconds(row["changed_at"]), public_id(row["context_id"]), row["artifact_id"]
+    return from_microseconds(row["changed_at"]), row["context_id"], row["artifact_id"]
 
 
 def _named_text(decode: Callable[[], Content | None] | None) -> tuple[str, str] | None:
@@ -207,7 +210,7 @@ def _named_text(decode: Callable[[], Content | None] | None) -> tuple[str, str] 
 def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:
     rows = select(owned_contexts).where(_is_listed(query))
     if after:
-        rows = rows.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
+        rows = rows.where(tuple_(*_POSITION) < _bind_position(after))
     return rows.order_by(*(column.desc() for column in _POSITION)).limit(limit)
 
 

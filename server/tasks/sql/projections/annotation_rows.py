@@ -33,13 +33,13 @@ from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.compression import compress_bytes, decompress_bytes
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 artifact_annotations = Table(
     "artifact_annotations",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
     Column("annotation_id", Text, primary_key=True),
     Column("number", Integer, nullable=False),

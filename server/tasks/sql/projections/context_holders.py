@@ -24,7 +24,7 @@ from a2a_canvas.store.holds import Holds
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database, insert_on
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.1
 context_holders = Table(
     "context_holders",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("subject", Text, primary_key=True),  # what of the context is held
     Column("replica_id", Text, nullable=False),
     Column("task_id", Text, nullable=False),

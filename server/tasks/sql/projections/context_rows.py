@@ -17,16 +17,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask
-from a2a_canvas.store.ids import ContextKey, is_unique, public_id
+from a2a_canvas.store.ids import ContextKey, is_unique, public_id, shard_of
 from a2a_canvas.store.sql.database import Dialect, insert
 from a2a_canvas.store.sql.row_statement import upsert
-from a2a_canvas.store.sql.tables import Text, incarnation, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, incarnation, metadata, with_shard
 from a2a_canvas.store.sql.times import to_microseconds
 
 contexts = Table(
     "contexts",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("tasks", Integer, nullable=False),  # number of tasks that it ever had
     Column("position", BigInteger, nullable=False),  # of its newest `ContextChange`
     Column("changed_at", BigInteger, nullable=False),
@@ -75,12 +75,14 @@ def write(connection: Connection, commit: JournalCommit) -> None:
 
 async def read_known(connection: AsyncConnection, keys: Collection[str]) -> KnownContexts:
     """Which of these contexts have begun, and which were removed."""
-    hashes = {hash_of_removed(key): key for key in keys}
+    hashes, stored = {hash_of_removed(key): key for key in keys}, {with_shard(key): key for key in keys}
     begun = select(contexts.c.context_id, false()).where(contexts.c.context_id.in_(keys), contexts.c.tasks > 0)
     removed = select(removed_contexts.c.key_hash, true()).where(removed_contexts.c.key_hash.in_([*hashes]))
-    rows = [(found, bool(gone)) for found, gone in await connection.execute(begun.union_all(removed))]
+    # The rows have the type of the first SELECT: a plain text.
+    rows = [(found, bool(gone)) for found, gone in await connection.execute(removed.union_all(begun))]
     return KnownContexts(
-        frozenset(key for key, gone in rows if not gone), frozenset(hashes[key] for key, gone in rows if gone)
+        frozenset(stored[found] for found, gone in rows if not gone),
+        frozenset(hashes[found] for found, gone in rows if gone),
     )
 
 
@@ -98,5 +100,5 @@ async def remember_removed(connection: AsyncConnection, context_id: ContextKey) 
 
 
 def hash_of_removed(key: str) -> str:
-    """What is stored of the key of a removed context: 128 bits, so that no second key has the same."""
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
+    """What is stored of the key of a removed context: its shard, and 128 bits, so that no second key has the same."""
+    return f"{shard_of(key):03x}{hashlib.sha256(key.encode()).hexdigest()[:32]}"

@@ -17,13 +17,13 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import delete_expired
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 inbox_messages = Table(
     "inbox_messages",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("inbox_id", Text, primary_key=True),
     Column("sent_at", BigInteger, nullable=False),

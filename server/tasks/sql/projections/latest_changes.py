@@ -14,12 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.row_statement import RowStatement, upsert
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 
 latest_changes = Table(
     "latest_changes",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
     Column("position", BigInteger, nullable=False),
     Column("task_id", Text, nullable=False),

@@ -37,12 +37,12 @@ from a2a_canvas.store.sql.compression import compress_bytes, decompress_bytes
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 
 loop_values = Table(
     "loop_values",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("name", Text, primary_key=True),  # empty: the state
     Column("value", LargeBinary, nullable=False),  # compressed where that makes it shorter
     Column("size", Integer, nullable=False),  # as it counts against the limit
@@ -52,7 +52,7 @@ loop_values = Table(
 states_before = Table(
     "states_before",  # what the state was before the run of a task first set it, until the task ends
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("value", LargeBinary, nullable=False),
 )

@@ -27,7 +27,7 @@ from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, TextSize, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 UNNAMED_FOR = 2 * DEDUP_WINDOW
@@ -39,7 +39,7 @@ NAMES_PER_QUERY = 200
 message_files = Table(
     "message_files",  # the large files of messages
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("digest", Text, primary_key=True),  # SHA-256 of the content
     Column("content", LargeBinary, nullable=False),
 )
@@ -47,7 +47,7 @@ message_files = Table(
 unnamed_files = Table(
     "unnamed_files",  # those of them that no task names yet
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("digest", Text, primary_key=True),
     Column("size", BigInteger, nullable=False),
     Column("written_at", BigInteger, nullable=False),

@@ -15,7 +15,7 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import delete_expired
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 message_keys = Table(
@@ -23,7 +23,7 @@ message_keys = Table(
     metadata,
     Column("key", Text, primary_key=True),
     Column("task_id", Text, nullable=False),
-    Column("context_id", Text, nullable=False),
+    Column("context_id", ContextKeyText, nullable=False),
     Column("accepted_at", BigInteger, nullable=False),
     Index("message_keys_by_time", "accepted_at"),  # `prune`
     Index("message_keys_by_context", "context_id"),  # the removal of a context

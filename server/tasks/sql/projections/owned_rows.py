@@ -17,13 +17,13 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.row_statement import RowStatement, upsert
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 owned_contexts = Table(
     "owned_contexts",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("owner", Text, primary_key=True),
     Column("name", Text),  # given by the owner; null for none
     Column("agents_suggest", Boolean, nullable=False),  # what they change in artifacts becomes suggestions

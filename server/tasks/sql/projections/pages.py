@@ -42,7 +42,7 @@ from a2a_canvas.store.sql.compression import compress, decompress
 from a2a_canvas.store.sql.database import TextSize, stored_size
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 TASKS_PER_QUERY = 100
@@ -51,7 +51,7 @@ TASKS_PER_QUERY = 100
 pages = Table(
     "pages",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("first", Integer, primary_key=True),  # the generation after the last one of the page before it
     Column("last", Integer, nullable=False),

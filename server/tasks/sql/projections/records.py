@@ -50,7 +50,7 @@ from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import TextSize
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.tables import CompressedText, Text, metadata
+from a2a_canvas.store.sql.tables import CompressedText, ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 PAUSED = tuple(state.value for state in State if state.paused)
@@ -63,7 +63,7 @@ MAX_SAVED_CHARACTERS = 1_000_000
 tasks = Table(
     "tasks",
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("task_id", Text, primary_key=True),
     Column("number", Integer, nullable=False),  # in its context: 1, 2, 3…
     Column("owner", Text, nullable=False),
@@ -90,7 +90,7 @@ task_contexts = Table(
     "task_contexts",  # the key of each task's context; removed with it
     metadata,
     Column("task_id", Text, primary_key=True),
-    Column("context_id", Text, nullable=False),
+    Column("context_id", ContextKeyText, nullable=False),
 )
 
 RECORD = ("head", "transcript", "artifacts")

@@ -24,13 +24,13 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import ContextKeyText, Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds
 
 context_watchers = Table(
     "context_watchers",  # the event streams of a context that a replica has
     metadata,
-    Column("context_id", Text, primary_key=True),
+    Column("context_id", ContextKeyText, primary_key=True),
     Column("replica_id", Text, primary_key=True),
     Column("streams", Integer, nullable=False),
 )

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import Row, select, update
 
@@ -29,6 +28,7 @@ from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.projections import inbox_messages
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
+from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.times import to_microseconds
 
@@ -56,7 +56,7 @@ class Inbox:
             Unavailable: the database cannot be used.
         """
         subscription = await self._journal.follow(task_id)
-        row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
+        row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": new_id()}
         files: FoundFiles = {}
         sent = {"message": message_to_json(message, files), "named": names_to_json((), files.values())}
         columns = {"sent_at": to_microseconds(self._now()), "key": key, **sent}

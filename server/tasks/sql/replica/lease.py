@@ -22,7 +22,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from uuid import uuid4
 
 from sqlalchemy import Connection, delete, func, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -32,7 +31,7 @@ from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.projections.watchers import remove_watchers
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.ids import ContextKey, new_id
 from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
 from a2a_canvas.store.sql.database import Database, insert
 
@@ -71,7 +70,7 @@ class Lease:
     """
 
     def __init__(self, database: Database, timing: LeaseTiming, clock: Callable[[], float] = time.monotonic) -> None:
-        self.id = str(uuid4())
+        self.id = new_id()
         self.timing = timing
         self.exclusive = database.dialect == "sqlite"
         self._database = database
@@ -108,7 +107,7 @@ class Lease:
 
     def renew(self) -> None:
         """Become a new replica; its row is inserted by the next heartbeat or write."""
-        self.id, self.registered = str(uuid4()), False
+        self.id, self.registered = new_id(), False
         self._commits = 0
         self._mark_unsteady()
 

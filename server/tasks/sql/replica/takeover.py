@@ -16,7 +16,6 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import uuid4
 
 from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, select, true, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -35,7 +34,7 @@ from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.projections.task_counts import add_counts, count_transition
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
-from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.ids import ContextKey, new_id
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.times import to_microseconds
@@ -189,7 +188,7 @@ class Takeover:
         ids = claim.task_id, claim.context_id
         logger.error("The task cannot be resumed, and has failed: %r", cause, exc_info=unexpected, extra=about(*ids))
         at = self._now()
-        failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
+        failed = StatusChanged(State.FAILED, AgentMessage(new_id(), CANNOT_RESUME))
         last = pages.last_generation(claim.context_id, claim.task_id)
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}

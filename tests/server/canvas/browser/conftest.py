@@ -18,7 +18,7 @@ from tests.server.canvas.browser.browser_harness import OpenPage, opened, runnin
 Opener = Callable[..., Awaitable[OpenPage]]
 """Opens a window: on a server, at a path (`opened`)."""
 SCRIPT = Path(__file__).parent / "scripts" / "page.yaml"
-ANN, JOE = new_key(), new_key()
+ANN, JOE = new_key("ann"), new_key("joe")
 REFUSED = "status of (401|429)"
 Entered = TypeVar("Entered")
 

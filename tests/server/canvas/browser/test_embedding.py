@@ -30,7 +30,7 @@ from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ANN = new_key()
+ANN = new_key("ann")
 REFUSED = "frame-ancestors|net::ERR_BLOCKED_BY_RESPONSE|chrome-error"
 NO_STORAGE = """
 if (self !== top) {

@@ -44,7 +44,7 @@ async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: Op
     assert label
     assert about
     assert label["y"] - about["y"] - about["height"] > 8
-    await enter(page, new_key())
+    await enter(page, new_key("ann"))
     await expect(dialog(page).get_by_role("alert")).to_have_text(
         "The server does not recognise this key. Check that you copied all of it, or ask for a new one."
     )
@@ -110,9 +110,11 @@ async def test_whoever_tries_many_keys_waits(open_window: Opener, start: Start) 
     window = await open_window(served.url)
     window.expects(REFUSED)
     await expect(dialog(window.page)).to_be_visible()
-    while (await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key()}"})).status_code != 429:
+    while (
+        await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key('ann')}"})
+    ).status_code != 429:
         pass
-    await enter(window.page, new_key())
+    await enter(window.page, new_key("ann"))
     await expect(dialog(window.page).get_by_role("alert")).to_contain_text(
         "Too many wrong credentials came from your address. Try"
     )
@@ -133,7 +135,7 @@ async def test_nothing_in_the_dialogs_is_out_of_reach(open_window: Opener, guard
     window = await open_window(guarded.url, color_scheme=scheme, reduced_motion="reduce")
     window.expects(REFUSED)
     page = window.page
-    await enter(page, new_key())
+    await enter(page, new_key("ann"))
     await expect(dialog(page).get_by_role("alert")).not_to_be_empty()
     await page.evaluate(installed_file("axe-core", "axe.min.js"))
     assert await page.evaluate(VIOLATIONS) == []

@@ -80,7 +80,7 @@ async def test_diffs_have_colours_on_a_terminal(doc: Doc) -> None:
 
 
 async def test_all_suggestions_or_those_of_an_author_are_accepted_as_one_version() -> None:
-    ann, bob = new_key(), new_key()
+    ann, bob = new_key("ann"), new_key("bob")
     unique = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
     async with serving(grpc=False, database="memory", api_keys=f"ann={ann},bob={bob}") as served:
         served.gate.open()
@@ -301,7 +301,7 @@ async def test_its_owner_has_agents_suggest_and_write_again(answered: Doc) -> No
 
 
 async def test_only_the_owner_can_have_agents_suggest() -> None:
-    ann, bob = new_key(), new_key()
+    ann, bob = new_key("ann"), new_key("bob")
     unique = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d71"
     async with serving(grpc=False, database="memory", api_keys=f"ann={ann},bob={bob}") as served:
         served.gate.open()

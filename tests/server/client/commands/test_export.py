@@ -104,7 +104,7 @@ async def test_all_artifacts_of_a_conversation_are_files_or_one_alone(doc: Doc, 
 
 
 async def test_who_wrote_who_asked_and_who_suggested_is_in_the_log(folder: Path) -> None:
-    ann, bob = new_key(), new_key()
+    ann, bob = new_key("ann"), new_key("bob")
     unique = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
     async with serving(SCRIPT, grpc=False, database="memory", api_keys=f"ann={ann},bob={bob}") as served:
         served.gate.open()

@@ -14,7 +14,7 @@ from a2a_canvas.server.client.conversation.state_file import remember
 from tests.server.app_server import Served, envelope, serving
 from tests.server.client.client_harness import Result, typed
 
-ANN, BOB = new_key(), new_key()
+ANN, BOB = new_key("ann"), new_key("bob")
 UNIQUE = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
 """The id of a context that can be shared with users."""
 
@@ -117,9 +117,9 @@ async def test_a_key_that_is_missing_or_wrong_is_told_with_where_it_comes_from(
         "If you run the server: a2a-canvas key new NAME",
     ]
     wrong = "is wrong, expired or revoked. Ask the server's operator for a new one"
-    typed_in = (await typed(*words, "--url", served.url, "--token", new_key())).err
+    typed_in = (await typed(*words, "--url", served.url, "--token", new_key("ann"))).err
     assert typed_in == f"a2a-canvas: The key in --token {wrong}\n"
-    monkeypatch.setenv("A2A_CANVAS_TOKEN", new_key())
+    monkeypatch.setenv("A2A_CANVAS_TOKEN", new_key("ann"))
     assert (await typed(*words, "--url", served.url)).err == f"a2a-canvas: The key in A2A_CANVAS_TOKEN {wrong}\n"
 
 

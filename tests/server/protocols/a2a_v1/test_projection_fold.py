@@ -52,7 +52,7 @@ class InMemoryRuntime:
             llm=llm,
             tools=lambda: TOOLS,
             now=now,
-            new_id=lambda: f"id{next(ids)}",
+            new_id=lambda shard=None: f"id{next(ids)}",
             sleep=no_time,
         )
 

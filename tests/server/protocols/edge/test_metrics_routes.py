@@ -141,7 +141,7 @@ MOVED = (
 
 
 async def test_a_run_moves_the_metrics_and_leaves_nothing_of_its_user_in_them(tmp_path: Path) -> None:
-    key, context = new_key(), "context-of-ann"
+    key, context = new_key("ann"), "context-of-ann"
     headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
     message = {"messageId": "message-of-ann", "role": "ROLE_USER", "contextId": context}
     asked = envelope("SendStreamingMessage", {"message": message | {"parts": [{"text": "write annsreport"}]}})

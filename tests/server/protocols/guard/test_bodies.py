@@ -232,7 +232,7 @@ async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing
 async def test_however_many_large_messages_one_user_sends_another_user_s_message_fits(
     limit: Callable[..., None],
 ) -> None:
-    keys = {name: new_key() for name in ("ann", "bob")}
+    keys = {name: new_key(name) for name in ("ann", "bob")}
     large, small = 16 * LARGE, 8 * LARGE
     limit(max_bodies_bytes=4 * large)
     credentials = ",".join(f"{name}={key}" for name, key in keys.items())

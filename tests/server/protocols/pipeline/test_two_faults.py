@@ -37,7 +37,7 @@ Json = dict[str, Any]
 Answer = tuple[Any, ...]
 """Status, code and message."""
 
-ANN = new_key()
+ANN = new_key("ann")
 MAX_BODY = 4096
 V10 = {"A2A-Version": "1.0"}
 CONTEXT = str(uuid4())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from sqlalchemy import Table, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 import a2a_canvas.server.backend.durable_backend  # noqa: F401  (it enters all tables)
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import with_shard
 
 OWN_IDS = ("task_id", "key")
 """The columns that a copy has values of its own in, beside `context_id`."""
@@ -25,10 +27,11 @@ async def multiply_context(url: str, context_id: str, copies: int) -> None:
     database = Database(url)
     try:
         async with database.write() as connection:
+            await _name_copies(connection, context_id, copies)
             for table in tasks.metadata.sorted_tables:
                 if "context_id" in table.c and "name" not in {column.name for column in table.primary_key}:
-                    given = {"copies": copies, "context_id": context_id, "id": len(public_id(context_id))}
-                    await connection.execute(text(_copy(table)), given)
+                    await connection.execute(text(_copy(table)), {"context_id": with_shard(context_id)})
+            await connection.execute(text("DROP TABLE copied"))
             counted = update(task_counts).values(tasks=task_counts.c.tasks * (copies + 1))
             await connection.execute(counted)
         if database.dialect == "postgresql":
@@ -54,15 +57,22 @@ async def gather_tasks(url: str, context_id: str) -> None:
         await database.close()
 
 
+async def _name_copies(connection: AsyncConnection, context_id: str, copies: int) -> None:
+    """The keys of the copies, in a temporary table: SQL cannot compute their shards."""
+    name, after = public_id(context_id), context_id.removeprefix(public_id(context_id))
+    rows = [{"i": number, "key": with_shard(f"{name}-{number}{after}")} for number in range(1, copies + 1)]
+    await connection.execute(text("CREATE TEMPORARY TABLE copied (i BIGINT, key TEXT)"))
+    await connection.execute(text("INSERT INTO copied VALUES (:i, :key)"), rows)
+
+
 def _copy(table: Table) -> str:
     columns = [column.name for column in table.columns]
-    own = {name: f"{name} || '-' || i" for name in OWN_IDS} | {
-        "context_id": "substr(context_id, 1, :id) || '-' || i || substr(context_id, :id + 1)",
-        "changed_at": f"changed_at + CAST(i AS BIGINT) * {PER_COPY}",
+    own = {name: f"{table.name}.{name} || '-' || i" for name in OWN_IDS} | {
+        "context_id": "copied.key",
+        "changed_at": f"changed_at + i * {PER_COPY}",
     }
     return (
         f"INSERT INTO {table.name} ({', '.join(columns)}) "
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :copies) "
-        f"SELECT {', '.join(own.get(name, name) for name in columns)} "
-        f"FROM {table.name}, n WHERE context_id = :context_id"
+        f"SELECT {', '.join(own.get(name, f'{table.name}.{name}') for name in columns)} "
+        f"FROM {table.name}, copied WHERE context_id = :context_id"
     )

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import delete
 
@@ -25,6 +24,7 @@ from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas as lease_rows
 from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
+from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
@@ -79,7 +79,7 @@ class Replica:
             llm=llm or self.llm,
             tools=lambda: SCRIPT_TOOLS,
             now=lambda: datetime.now(UTC),
-            new_id=lambda: str(uuid4()),
+            new_id=new_id,
             sleep=no_time,
             admission=admission,
             agent=agent and agent_function(agent),

@@ -97,7 +97,7 @@ def diary_app(diary: Diary):
 
 async def test_two_users_with_equal_context_ids_never_share_a_conversation_with_the_agent() -> None:
     diary = Diary()
-    keys = {"ann": new_key(), "bob": new_key()}
+    keys = {"ann": new_key("ann"), "bob": new_key("bob")}
     options = {"api_keys": ",".join(f"{name}={key}" for name, key in keys.items()), "database": "memory"}
 
     async def says(user: str, text: str) -> str:

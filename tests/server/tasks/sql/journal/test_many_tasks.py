@@ -191,7 +191,7 @@ async def test_a_request_reads_what_it_is_about(database: str, tmp_path: Path) -
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_so_it_is_with_users_who_share(database: str, tmp_path: Path) -> None:
     url = await with_tables(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
-    keys = {name: new_key() for name in ("ann", "bob")}
+    keys = {name: new_key(name) for name in ("ann", "bob")}
     async with serving(database=url, grpc=False, api_keys=",".join(f"{n}={key}" for n, key in keys.items())) as served:
         served.http.headers["Authorization"] = f"Bearer {keys['ann']}"
         await fill(served, url, "ann")

@@ -16,6 +16,7 @@ from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.journal.sql_kept import GOOD_FOR, SqlKeptBytes, UserBytes, read_kept
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import with_shard
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write
 from tests.server.tasks.kept_count import counted, recounted
@@ -102,9 +103,9 @@ async def test_shares_count(several: Replicas, database: Database) -> None:
     before, now = (await counted(database))["c"], datetime.now(UTC)
     for share_id, given in (("1", {"user": "joe"}), ("2", {"user": "joe"}), ("3", {"expires_at": now + LONG_AGO})):
         await replica.backend.shares.add(Share(share_id, "c", "ann", Level.READ, now, **given))  # joe has one at most
-    assert (await counted(database))["c"] == before + len("2cannjoe") + len("3cann")
+    assert (await counted(database))["c"] == before + len(f"2{with_shard('c')}annjoe") + len(f"3{with_shard('c')}ann")
     assert await replica.backend.shares.revoke("c", "2")
-    assert (await counted(database))["c"] == before + len("3cann")
+    assert (await counted(database))["c"] == before + len(f"3{with_shard('c')}ann")
     await prune(database, Retention(100 * LONG_AGO), now + 3 * LONG_AGO)
     assert (await counted(database))["c"] == before
 
