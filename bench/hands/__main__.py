@@ -37,7 +37,7 @@ def report(result: Result) -> str:
         f"{result.operations.total()} operations, {result.versions} versions, {result.annotations} annotations, "
         f"{result.kills} kills with {result.at_work} operations under way, {result.compared} clients compared"
     )
-    found = [f"FAULT {fault[:1000]}" for fault in result.faults[:20]]
+    found = [f"FAULT {fault[:4000]}" for fault in result.faults[:20]]
     return "\n".join([*counts, summary, f"{len(result.faults)} faults", *found])
 
 

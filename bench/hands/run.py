@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ STARTS = 4
 """How often a server is waited for, each time for `PATIENCE`."""
 READERS = 8
 """Versions that are read at once."""
+LINES_OF_ERROR = 40
+_ERROR = re.compile(r"\S+ (ERROR|CRITICAL) |Traceback")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,12 @@ async def run(plan: Plan) -> Result:
 
 def _names(plan: Plan) -> list[str]:
     return [f"person{number}" for number in range(plan.people)] + [f"agent{number}" for number in range(plan.agents)]
+
+
+def errors_in(log: Sequence[str]) -> list[str]:
+    """The errors in the log of a server, each with the lines around it."""
+    places = (place for place, line in enumerate(log) if _ERROR.match(line))
+    return ["\n".join(log[max(place - 1, 0) : place + LINES_OF_ERROR]) for place in places]
 
 
 class _Run:
@@ -225,9 +234,8 @@ class _Run:
         self._compare("GET with ETags", self._poller.fold, left, (), whole=True)
         for hand in self._hands:
             self._compare(hand.transport, hand.fold, left, hand.faults, whole=False)
-        for line in (line for server in self._group.servers for line in server.log):
-            if line.startswith(("ERROR", "CRITICAL", "Traceback")):
-                result.faults.append(f"the server said: {line}")
+        for server in self._group.servers:
+            result.faults += [f"the server said: {each}" for each in errors_in(server.log)]
         result.operations.update(f"{each.verb} {each.state}" for each in self._ledger.operations)
         result.versions, result.annotations = len(left.versions), len(left.annotations)
 

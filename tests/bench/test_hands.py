@@ -12,7 +12,7 @@ import pytest
 from bench.databases import Kind
 from bench.hands.folds import ContextFold, differences
 from bench.hands.ledger import Ledger, Left, Operation, Step, Verb, Version, faults
-from bench.hands.run import Plan, run
+from bench.hands.run import Plan, errors_in, run
 from tests.database_fixtures import why_not
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
@@ -29,6 +29,14 @@ async def test_people_and_agents_lose_nothing_while_servers_are_killed(database:
     assert result.at_work > 0
     assert result.versions > 10
     assert result.annotations > 0
+
+
+def test_an_error_of_a_server_is_a_fault_and_comes_with_its_traceback() -> None:
+    said = "2026-11-28T01:33:02.119Z"
+    log = [f"{said} INFO    Task completed", f"{said} ERROR   It failed", "Traceback (most recent call last):", "  x"]
+    assert [each.splitlines()[0] for each in errors_in(log)] == log[:2]
+    assert all(each.endswith("  x") for each in errors_in(log))
+    assert errors_in([log[0], f"{said} INFO    The user said: ERROR"]) == []
 
 
 # ------------------------------------------------------------------------- a good history
