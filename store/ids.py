@@ -8,8 +8,9 @@ Rule 2: a key is the id, and for an owner with a name a separator that no id may
         a digest of the name. So the contexts of anonymous callers have their id as their key.
 Rule 3: a shard is one of 4,096, so that contexts can be distributed over several databases without a directory. Tables
         have the shard before each key (`store/sql/tables.py`).
-Rule 4: an id that is made here is a UUID of version 8 (RFC 9562, section 5.8): its 12 bits after the version are its
-        shard. A task has the shard of its context. The shard of any other text is the first 12 bits of its SHA-256.
+Rule 4: an id that is made here is a UUID of version 8 (RFC 9562, section 5.8), in lower case with hyphens: its 12 bits
+        after the version are its shard. A task has the shard of its context. The shard of any other text is the first
+        12 bits of its SHA-256.
 Rule 5: the shard of a context is that of its id if the id is globally unique: then it is the same for its owner and for
         those that it is shared with. Otherwise two owners may use the id, and the shard is that of the id with the
         digest.

@@ -78,7 +78,7 @@ def is_notified(record: TaskRecord, event: TurnEvent) -> bool:
         record: the task before the event.
     """
     match event:
-        case ArtifactChanged():
+        case ArtifactChanged(resent=False):
             before = record.artifacts.get(event.artifact_id)
             return event.last_chunk and (before is None or before.closed != event.version)
         case StatusChanged():

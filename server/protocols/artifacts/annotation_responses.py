@@ -83,7 +83,7 @@ async def read_critic(request: Request, resource: CurrentArtifact | ArtifactVers
     if text_of(version.content.parts) is None or isinstance(raw, NoRawContent):
         raise not_acceptable("The artifact has no text, so it has no comments or suggestions. Ask for JSON.")
     try:
-        body = await run_comparison(partial(write_annotations, placed), version.content.text, times=len(placed))
+        body = await run_comparison(partial(write_annotations, placed), version.content.text, times=1 + len(placed))
     except CriticMarkupError as error:
         said = f"The text cannot be written as CriticMarkup: line {error.line} {error.reason}. Decide or change that."
         raise ResourceError(Refusal(NOT_EXPORTABLE, said)) from None

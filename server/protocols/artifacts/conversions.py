@@ -27,7 +27,7 @@ from a2a_canvas.server.protocols.artifacts.documents.pandoc import (
     PandocBusy,
     PandocMissing,
 )
-from a2a_canvas.server.protocols.artifacts.documents.word_review import review_marks
+from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark, review_marks
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name, split_extension
 from a2a_canvas.server.protocols.artifacts.raw_content import SANDBOXED
 from a2a_canvas.server.protocols.artifacts.refusals import (
@@ -97,8 +97,10 @@ class Conversions:
         if markdown.size > MAX_TEXT:
             said = f"The text has {markdown.size:,} bytes; up to {MAX_TEXT:,} can be converted."
             raise ResourceError(Refusal(CONVERSION_FAILED, f"{said} ?raw=1 is the text itself."))
-        async with self._turns.hold(f"marks of {caller_of(request).account}"):
-            marks = await run_comparison(partial(review_marks, placed), text, times=len(placed)) if form.marks else ()
+        marks: Sequence[ReviewMark] = ()
+        if form.marks and placed:
+            async with self._turns.hold(f"marks of {caller_of(request).account}"):
+                marks = await run_comparison(partial(review_marks, placed), text, times=len(placed))
         size = markdown.size + sum(each.size for each in marks)
         if marks and size > MAX_MARKED_TEXT:
             said = f"The text has {size:,} bytes with its comments and suggestions; up to {MAX_MARKED_TEXT:,} can be"

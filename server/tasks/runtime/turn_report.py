@@ -53,7 +53,7 @@ class TurnReport:
                     tokens_in=self.tokens_in + usage.total_input,
                     tokens_out=self.tokens_out + usage.output_tokens,
                 )
-            case ArtifactChanged(last_chunk=True):
+            case ArtifactChanged(last_chunk=True, resent=False):
                 return replace(self, artifacts={**self.artifacts, event.artifact_id: event.version})
             case ToolFailed(error=error):
                 return replace(self, tool_error=error)

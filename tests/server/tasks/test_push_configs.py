@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.tasks.push_configs import is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -32,6 +34,11 @@ def test_a_version_is_notified_and_no_draft_and_no_repetition_of_the_version() -
         True, False, False, False, False, False, True,
     ]  # fmt: skip
     assert notified(changed(1), changed(1, artifact="b")) == [True, True]
+
+
+def test_what_a_task_sends_again_is_notified_to_nobody() -> None:
+    """It may be the first that the task has to do with the artifact: another one has made the version."""
+    assert notified(replace(changed(1), resent=True), changed(2)) == [False, True]
 
 
 def test_a_version_that_is_current_again_is_notified() -> None:

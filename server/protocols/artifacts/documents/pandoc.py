@@ -216,7 +216,10 @@ async def _in_thread(step: Callable[_Args, T], *args: _Args.args, **named: _Args
     try:
         return await asyncio.shield(running)
     finally:
-        await asyncio.wait((running,))
+        while not running.done():
+            # Of several cancellations the first is raised, when the step has ended.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait((running,))
 
 
 @contextlib.contextmanager

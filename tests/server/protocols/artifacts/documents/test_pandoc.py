@@ -188,10 +188,11 @@ async def test_a_conversion_that_is_given_up_keeps_its_place_until_its_thread_ha
     for _ in running:
         await begun.acquire()
     waiting = asyncio.create_task(convert(pandoc))
-    running[0].cancel()
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert not running[0].done()
+    for _ in range(2):  # and by a server that stops
+        running[0].cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not running[0].done()
     assert begun.locked()  # no other has begun
     go.set()
     with pytest.raises(asyncio.CancelledError):
