@@ -6,7 +6,7 @@ Rule 2: the last commit shows the current versions.
 Rule 3: trailers of a message say what it shows. A later run reads them, and continues.
 Rule 4: a version whose content was deleted has no commit.
 Rule 5: an artifact is gone if its conversation was deleted and the id used again: a commit removes its file. One with
-        the same id is another artifact if other tasks made its versions.
+        the same id is another artifact if other tasks made its versions, and so is each of its versions.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def steps(history: ExportedHistory, versions: Mapping[str, Sequence[dict[str, An
     Args:
         versions: of each artifact, as the server lists them.
     """
-    listed = {(artifact, each["number"], _task(each)) for artifact, all_ in versions.items() for each in all_}
-    kept = {artifact for (artifact, number), task in history.versions.items() if (artifact, number, task) in listed}
-    known = {each for each in history.versions if each[0] in kept}
+    tasks = {(artifact, each["number"]): _task(each) for artifact, all_ in versions.items() for each in all_}
+    known = {each for each, task in history.versions.items() if tasks.get(each) == task}
+    kept = {artifact for artifact, _ in known}
     at = dict(history.shown)
     for artifact in [each for each, number in at.items() if number and each not in kept]:
         yield VersionShown(artifact, 0, moved=True)

@@ -94,6 +94,30 @@ async def test_what_is_gone_is_removed_by_a_commit_and_what_has_its_id_begins_an
     assert (await exported(doc, folder)).out == f"{folder} has 0 new commits.\n"
 
 
+async def test_what_has_the_id_is_exported_whole_also_as_it_outgrows_what_is_gone(
+    doc: Doc, folder: Path, tmp_path: Path
+) -> None:
+    async def put(*requests: str) -> None:
+        for each in requests:
+            await doc.run(doc.operation("put", each, text=f"{each}\n", name="doc.md"))
+
+    await put(*(f"Old {number}" for number in range(2, 8)))
+    await exported(doc, folder)
+    (await doc.served.http.delete(f"/artifacts/{doc.context}")).raise_for_status()
+    await put("New 1", "New 2", "New 3")
+    assert (await exported(doc, folder)).out == f"{folder} has 4 new commits.\n"
+    await put("New 4", "New 5", "New 6", "New 7")
+    assert (await exported(doc, folder)).out == f"{folder} has 4 new commits.\n"
+    assert subjects(folder)[7:] == ["Remove doc.md", *(f"New {number}" for number in range(1, 8))]
+    await put("New 8")
+    await exported(doc, folder)
+    once = tmp_path / "once"
+    await exported(doc, once)
+    assert subjects(once) == subjects(folder)[8:]
+    assert git(once, "rev-parse", "HEAD^{tree}") == git(folder, "rev-parse", "HEAD^{tree}")
+    assert (await exported(doc, folder)).out == f"{folder} has 0 new commits.\n"
+
+
 async def test_all_artifacts_of_a_conversation_are_files_or_one_alone(doc: Doc, folder: Path, tmp_path: Path) -> None:
     other = Doc(doc.served, doc.context, artifact_id="other")
     await other.run(other.operation("put", text="x\n", name="DOC.md"))

@@ -65,41 +65,47 @@ def test_a_version_without_content_has_no_commit() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Versions]:
-    """What the server lists at some moments: the versions only become more, and any of them is the current one."""
-    sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
-    parents = {f"a{i}": [draw(st.integers(0, n)) for n in range(size)] for i, size in enumerate(sizes)}
+    """What the server lists at some moments: the versions only become more, and any of them is the current one, until
+    the conversation is deleted and another one has its id."""
     moments: list[Versions] = []
-    shown = dict.fromkeys(parents, 0)
-    for _ in range(3):
-        shown = {each: draw(st.integers(shown[each], len(of))) for each, of in parents.items()}
-        listed: Versions = {}
-        for index, (artifact, of) in enumerate(parents.items()):
-            count = shown[artifact]
-            current = draw(st.integers(1, count)) if count else 0
-            listed[artifact] = [
-                version(n, parent, n * 3 + index, current=n == current) for n, parent in enumerate(of[:count], 1)
-            ]
-        moments.append(listed)
+    for conversation in range(draw(st.integers(1, 3))):
+        sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
+        parents = {f"a{i}": [draw(st.integers(0, n)) for n in range(size)] for i, size in enumerate(sizes)}
+        shown = dict.fromkeys(parents, 0)
+        for _ in range(draw(st.integers(1, 3))):
+            shown = {each: draw(st.integers(shown[each], len(of))) for each, of in parents.items()}
+            listed: Versions = {}
+            for index, (artifact, of) in enumerate(parents.items()):
+                count, began = shown[artifact], conversation * 20 + index
+                current = draw(st.integers(1, count)) if count else 0
+                listed[artifact] = [
+                    version(n, parent, began + n * 3, current=n == current) for n, parent in enumerate(of[:count], 1)
+                ]
+            moments.append(listed)
     return moments
 
 
 @given(histories())
 def test_each_version_is_committed_once_and_on_its_parent_and_the_current_one_is_last(moments: list[Versions]) -> None:
     messages: list[str] = []
-    committed: list[tuple[str, int]] = []
+    committed: list[str] = []  # tasks, each of which made one version
+    tree: dict[str, str] = {}
     for versions in moments:
         history = read_history("c", messages)
         at = dict(history.shown)
         for shown in steps(history, versions):
+            of = next((each for each in versions.get(shown.artifact, ()) if each["number"] == shown.number), {})
             if not shown.moved:
-                assert at.get(shown.artifact, 0) == versions[shown.artifact][shown.number - 1]["parent"]
-                committed.append((shown.artifact, shown.number))
+                assert at.get(shown.artifact, 0) == of["parent"]
+                committed.append(of["taskId"])
             at[shown.artifact] = shown.number
-            of = next((each for each in versions[shown.artifact] if each["number"] == shown.number), {})
+            tree[shown.artifact] = of.get("taskId", "")
             messages.append(commit_message("c", shown, "x", "x.md", of))
-        current = {artifact: each["number"] for artifact, of in versions.items() for each in of if each["current"]}
-        assert {artifact: at.get(artifact, 0) for artifact in current} == current
-        assert sorted(committed) == [(artifact, each["number"]) for artifact, of in versions.items() for each in of]
+        listed = {each["taskId"] for of in versions.values() for each in of}
+        assert sorted(each for each in committed if each in listed) == sorted(listed)
+        assert len(committed) == len({*committed})
+        current = {name: each["taskId"] for name, of in versions.items() for each in of if each["current"]}
+        assert {name: task for name, task in tree.items() if task} == current
     assert [*steps(read_history("c", messages), moments[-1])] == []
 
 
@@ -129,6 +135,14 @@ def test_another_artifact_with_the_same_id_begins_after_the_removal() -> None:
     versions = {"a": [version(1, 0, 11, pruned=True), version(2, 1, 12), version(3, 2, 13, current=True)]}
     assert [*steps(known(old, {"a": 2}), versions)] == [move("a", 0), new("a", 2), new("a", 3)]
     assert [*steps(known(versions, {"a": 3}), versions)] == []
+
+
+def test_its_versions_are_new_even_if_the_repository_has_more_of_the_old_one() -> None:
+    old = {"a": [version(n, n - 1, n, current=n == 4) for n in range(1, 5)]}
+    history = known(old, {"a": 2})
+    history.versions |= known({"a": [version(1, 0, 11), version(2, 1, 12)]}, {}).versions
+    versions = {"a": [version(n, n - 1, 10 + n, current=n == 4) for n in range(1, 5)]}
+    assert [*steps(history, versions)] == [new("a", 3), new("a", 4)]
 
 
 @pytest.mark.parametrize("artifact", ["a b", "a/b", "é\n", "50%", "events"])
