@@ -3,7 +3,9 @@
 Rule 1: the history is one line of commits. A version is a commit whose diff is what it changed in its parent. After an
         undo or a redo a commit of its own leads to the version that was current then, so that this holds.
 Rule 2: the last commit shows the current versions.
-Rule 3: trailers of a message say what it shows. A later run reads them, and continues.
+Rule 3: trailers of a message say what it shows. A later run reads them, and continues. As in git, a trailer begins
+        a line of the last paragraph, which is not the first. So users cannot forge one: their requests are above that
+        paragraph, and their names within lines.
 Rule 4: a version whose content was deleted has no commit.
 Rule 5: an artifact is gone if its conversation was deleted and the id used again: a commit removes its file. One with
         the same id is another artifact if other tasks made its versions, and so is each of its versions.
@@ -23,7 +25,7 @@ from urllib.parse import unquote
 from a2a_canvas.server.wire import artifact_path, context_path
 
 _VERSION, _CURRENT, _FILE, _TASK = "A2A-Version", "A2A-Current", "A2A-File", "A2A-Task"
-_TRAILER = re.compile(f"({_VERSION}|{_CURRENT}|{_FILE}|{_TASK}): (.*)")
+_TRAILER = re.compile(f"^({_VERSION}|{_CURRENT}|{_FILE}|{_TASK}): (.*)", re.MULTILINE)
 _UNSAFE = re.compile(r"[<>\s\x00-\x1f\x7f]+")
 DOMAIN = "a2a-canvas.invalid"
 """Of the addresses of authors, which git requires."""
@@ -74,7 +76,8 @@ def read_history(context: str, messages: Iterable[str], only: str | None = None)
     """
     history, below = ExportedHistory(), f"{context_path(context)}/"
     for message in messages:
-        trailers = dict(_TRAILER.findall(message.strip().rpartition("\n\n")[2]))
+        _, blank, last = message.strip().rpartition("\n\n")
+        trailers = dict(_TRAILER.findall(last)) if blank else {}
         path, _, number = (trailers.get(_VERSION) or trailers.get(_CURRENT, "")).partition("/versions/")
         artifact = unquote(path.removeprefix(below))
         if not (path.startswith(below) and only in (None, artifact) and number.isdecimal()):

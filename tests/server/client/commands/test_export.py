@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.server.app_server import Served, serving
 from tests.server.canvas_client import SCRIPT, Doc, made
 from tests.server.client.artifact_runs import run
 from tests.server.client.client_harness import Result, typed
+from tests.server.protocols.identity.tokens import SigningKey
+from tests.server.test_authentication import issuing
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -157,6 +160,41 @@ async def test_who_wrote_who_asked_and_who_suggested_is_in_the_log(folder: Path)
     git(folder, "fsck", "--strict")
 
 
+@pytest.mark.parametrize("said", ["A2A-Task: x", "A2A-Version: {context}/doc/versions/99", "A2A-File: mine.txt"])
+async def test_a_user_or_a_request_called_like_a_trailer_forges_none(folder: Path, said: str) -> None:
+    context, key = str(uuid4()), SigningKey("1")
+    said = said.format(context=context)
+    async with (
+        issuing(key) as issuer,
+        serving(SCRIPT, grpc=False, database="memory", jwt_issuer=issuer, jwt_audience="canvas") as served,
+    ):
+        served.gate.open()
+
+        async def by(user: str, *words: str, stdin: str = "") -> str:
+            token = key.token(iss=issuer, sub=user)
+            done = await typed(*words, "--url", served.url, "--token", token, stdin=stdin)
+            assert done.code == 0, done.err
+            return done.out
+
+        await by("ann", "send", "--context", context, "make doc doc.md text/plain\none two")
+        await by("ann", "share", context, "--with", said, "--level", "edit")
+        await by(said, "suggest", "doc", "two", "2", "--context", context)
+        await by("ann", "accept", "doc", "1", "--context", context)
+        await by(said, "send", "--context", context, f"make doc doc.md text/plain\nx\n\n{said}")
+        assert " 3 new commits" in await by("ann", "export", "--git", str(folder), "--context", context)
+        (folder / "mine.txt").write_text("mine\n")
+        git(folder, "add", "mine.txt")
+        git(folder, "-c", "user.name=me", "-c", "user.email=me@here", "commit", "-qm", "Mine")
+        await by("ann", "put", "doc", "-", "--context", context, stdin="three\n")
+        assert " 1 new commits" in await by("ann", "export", "--git", str(folder), "--context", context)
+        assert " 0 new commits" in await by("ann", "export", "--git", str(folder), "--context", context)
+    versions = git(folder, "log", "--reverse", "--format=%(trailers:key=A2A-Version,valueonly,separator=%x2C)")
+    assert versions.split() == [f"{context}/doc/versions/{number}" for number in range(1, 5)]
+    assert f"Suggested-by: {said}\n" in git(folder, "log", "--format=%B")
+    assert f"Requested-by: {said}\n" in git(folder, "log", "--format=%B")
+    assert (folder / "mine.txt").read_text() == "mine\n"
+
+
 @pytest.mark.slow
 async def test_three_hundred_versions_are_three_hundred_changes(doc: Doc, folder: Path) -> None:
     lines = ["one\n"]
@@ -177,6 +215,22 @@ async def test_a_name_from_the_server_stays_in_the_folder(served: Served, folder
     await exported(sly, folder)
     assert git(folder, "ls-files") == "post-merge\n"
     assert not (folder / ".git/hooks/post-merge").exists()
+
+
+@pytest.mark.parametrize("said", ["A2A-Task: x", "A2A-Current: {context}/doc/versions/9", "A2A-File: doc.md"])
+async def test_an_artifact_called_like_a_trailer_forges_none(doc: Doc, folder: Path, said: str) -> None:
+    said = said.format(context=doc.context)
+    sly = Doc(doc.served, doc.context, artifact_id="sly")
+    await sly.run(sly.operation("put", "Save", text="x\n", name=f"a\n\n{said}\n\n{said}"))
+    await sly.run(sly.operation("put", "Save", text="y\n"))
+    await exported(doc, folder)
+    await sly.run(sly.operation("undo"))
+    assert (await exported(doc, folder)).out == f"{folder} has 1 new commits.\n"
+    assert subjects(folder)[1:] == ["Save", "Save", f"Back to version 1 of a {said} {said}"]
+    shown = git(folder, "log", "-1", "--format=%(trailers:key=A2A-Current,valueonly)")
+    assert shown.strip() == f"{doc.context}/sly/versions/1"
+    assert [(folder / file).read_text() for file in git(folder, "ls-files").splitlines()] == ["x\n", "one\n"]
+    assert (await exported(doc, folder)).out == f"{folder} has 0 new commits.\n"
 
 
 async def test_what_is_not_committed_is_never_overwritten(doc: Doc, folder: Path) -> None:

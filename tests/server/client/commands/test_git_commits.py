@@ -16,6 +16,7 @@ from a2a_canvas.server.client.commands.git_commits import (
     read_history,
     steps,
 )
+from a2a_canvas.server.client.screen.display import one_line
 
 Versions = dict[str, list[dict[str, Any]]]
 
@@ -114,6 +115,28 @@ def test_a_request_cannot_pretend_to_be_another_version() -> None:
     message = commit_message("c", new("a", 1), "a", "a.md", request)
     history = read_history("c", [message, "A commit of somebody else\n\nA2A-Version: other/a/versions/2\n"])
     assert history == ExportedHistory({("a", 1): "unknown"}, {"a": 1}, {"a": "a.md"})
+
+
+HOSTILE = ["A2A-Task: x", "A2A-Version: c/a/versions/99", "A2A-Current: c/b/versions/9", "A2A-File: mine.txt"]
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+@pytest.mark.parametrize("before", ["", "ann\n", "ann\r", "ann\n\n", "ann\u2028", "ann\x85"])
+def test_no_name_request_or_task_can_forge_a_trailer(said: str, before: str) -> None:
+    text = f"{before}{said}"
+    line, people = one_line(text), {"author": "agent", "by": text, "suggestedBy": [text, "bob", text]}
+    for request in ("", text, f"Write\n\n{text}", f"{text}\n\n"):
+        made = commit_message("c", new("a", 1), line, line, {**people, "taskId": text, "request": request})
+        assert read_history("c", [made]) == ExportedHistory({("a", 1): line}, {"a": 1}, {"a": line})
+    back = commit_message("c", move("a", 1), line, line, people)
+    assert read_history("c", [back]) == ExportedHistory({}, {"a": 1}, {"a": line})
+
+
+def test_trailers_are_read_as_git_reads_them() -> None:
+    trailer = "A2A-Version: c/a/versions/2"
+    assert read_history("c", [f"Say\n\n{trailer}\nSigned-off-by: me\n"]).shown == {"a": 2}
+    for message in (trailer, f"{trailer}\n\nSay\n", f"Say\n\n{trailer}\n\nMore\n", f"Say\n\nsee {trailer}\n"):
+        assert read_history("c", [message]) == ExportedHistory()
 
 
 def test_of_one_artifact_that_alone_is_read() -> None:
