@@ -11,7 +11,7 @@ import { piecesOf } from "../document/markdown/visible_text.js";
 import { whenIdle } from "../loading.js";
 import { TEXT, say } from "../strings.js";
 import { formatCount } from "../words.js";
-import { changedWords, foldRows, rowsOf } from "./rows.js";
+import { changedWords, foldRows, placesOf, rowsOf } from "./rows.js";
 
 /** @typedef {import("./rows.js").Row} Row */
 /** @typedef {import("./rows.js").Change} Change */
@@ -20,8 +20,9 @@ import { changedWords, foldRows, rowsOf } from "./rows.js";
 
 /** A block of which less stays is shown as two: mixed words would not be read. */
 const KEPT = 0.3;
-/** So many changed blocks are rendered at once, the others when the browser is idle. */
-const AT_ONCE = 50;
+/** So many characters of source are rendered at once, the others when the browser is idle; a row is as much work as `ROW` more of them. */
+const AT_ONCE = 20_000;
+const ROW = 200;
 
 const BLOCKS = "p, li, td, th, h1, h2, h3, h4, h5, h6, pre, div, summary";
 
@@ -36,15 +37,23 @@ export function createRendered(old, next, diff) {
   const isChanged = (/** @type {Row} */ { old: one, next: other }) => one === null || other === null || old[one].source !== next[other].source;
   const dom = h("div", { class: "document-markdown prose prose-document comparison-rendered", tabIndex: 0 });
   const isSame = !rows.some(isChanged);
-  const waiting = isSame ? [] : foldRows(rows, isChanged).flatMap(({ rows: some, folded }) => (folded ? [() => fold(some)] : some.map((row) => () => draw(row))));
+  const waiting = isSame ? [] : foldRows(rows, isChanged).flatMap(({ rows: some, folded }) => (folded ? { work: ROW, make: () => fold(some) } : some.map((row) => ({ work: workOf(row), make: () => draw(row) }))));
   isSame && dom.append(h("p", { class: "muted" }, TEXT.sameText));
-  let idle = 0;
+  let [made, idle] = [0, 0];
   more();
   return { dom, destroy: () => ("cancelIdleCallback" in globalThis ? cancelIdleCallback(idle) : clearTimeout(idle)) };
 
   function more() {
-    dom.append(...waiting.splice(0, AT_ONCE).flatMap((make) => make()));
-    idle = waiting.length > 0 ? whenIdle(more) : 0;
+    for (let work = 0; made < waiting.length && (work === 0 || work + waiting[made].work <= AT_ONCE); made++) {
+      work += waiting[made].work;
+      dom.append(...waiting[made].make());
+    }
+    idle = made < waiting.length ? whenIdle(more) : 0;
+  }
+
+  /** @param {Row} row */
+  function workOf({ old: one, next: other }) {
+    return ROW + (one === null ? 0 : old[one].source.length) + (other === null ? 0 : next[other].source.length);
   }
 
   /** @param {Row[]} some @returns {Node[]} */
@@ -79,8 +88,12 @@ export function createRendered(old, next, diff) {
     if (before.text.length - gone < KEPT * Math.max(before.text.length, after.text.length)) {
       return [removed(was), added(is)];
     }
+    const places = placesOf(after.pieces, changes);
     // From the last on, so that places before stay.
-    changes.toReversed().forEach((change) => markWords(after.pieces, change, before.text.slice(change.fromA, change.toA)));
+    for (let at = changes.length - 1; at >= 0; at--) {
+      const { before: previous, first, end } = places[at];
+      markWords(after.pieces.slice(first, end), after.pieces[previous], changes[at], before.text.slice(changes[at].fromA, changes[at].toA));
+    }
     return [is];
   }
 }
@@ -106,9 +119,9 @@ function piecesIn(root) {
   return { text, pieces };
 }
 
-/** @param {Piece[]} pieces @param {Change} change @param {string} gone */
-function markWords(pieces, { fromB, toB }, gone) {
-  const touched = pieces.filter(({ text, at }) => at < toB && at + text.length > fromB && text.slice(Math.max(0, fromB - at), toB - at).trim() !== "");
+/** @param {Piece[]} pieces  that the change is in @param {Piece} before @param {Change} change @param {string} gone */
+function markWords(pieces, before, { fromB, toB }, gone) {
+  const touched = pieces.filter(({ text, at }) => text.slice(Math.max(0, fromB - at), toB - at).trim() !== "");
   const marks = touched.map(({ node, text, at }) => {
     const mark = added();
     node instanceof Text ? wrapText(node, Math.max(0, fromB - at), Math.min(text.length, toB - at), mark) : (node.replaceWith(mark), mark.append(node));
@@ -117,7 +130,7 @@ function markWords(pieces, { fromB, toB }, gone) {
   if (gone.trim() === "") {
     return;
   }
-  const { node, at } = pieces.findLast((piece) => piece.at < fromB) ?? pieces[0];
+  const { node, at } = before;
   if (marks.length > 0) {
     marks[0].before(removed(gone));
   } else if (node instanceof Text) {

@@ -146,6 +146,28 @@ function startsOf(words) {
 }
 
 /**
+ * The pieces of a text that each change is in, by index: from `first` to `end`, and the one `before` its place. One pass, as both
+ * lists are in order.
+ * @param {readonly {at: number, text: string}[]} pieces  at least one
+ * @param {readonly Change[]} changes
+ * @returns {{before: number, first: number, end: number}[]}
+ */
+export function placesOf(pieces, changes) {
+  let [first, end] = [0, 0];
+  return changes.map(({ fromB, toB }) => {
+    while (first < pieces.length && pieces[first].at + pieces[first].text.length <= fromB) {
+      first++;
+    }
+    end = Math.max(first, end);
+    while (end < pieces.length && pieces[end].at < toB) {
+      end++;
+    }
+    const isWithin = first < pieces.length && pieces[first].at < fromB;
+    return { before: Math.max(0, isWithin ? first : first - 1), first, end };
+  });
+}
+
+/**
  * The rows in stretches, of which those far from a change are folded.
  * @template R
  * @param {readonly R[]} rows

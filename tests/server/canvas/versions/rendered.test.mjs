@@ -51,6 +51,37 @@ test("what says the same and looks otherwise is marked where it does", () => {
   assert.deepEqual(marked("some bold words\n", "some **bold** words\n"), [["some bold words"], ["some bold words"]]);
 });
 
+test("a step draws so much text, in however many blocks it is, and at least one", () => {
+  const drawn = (count, length) => {
+    let rendered = 0;
+    const blocks = (sign) => Array.from({ length: count }, (_, at) => ({ source: `${at} ${sign.repeat(length)}`, render: () => (rendered++, document.createElement("div")) }));
+    createRendered(blocks("a"), blocks("b"), diff).destroy();
+    return rendered;
+  };
+  assert.equal(drawn(30, 1), 60);
+  assert.ok(drawn(1000, 1) < 1000);
+  assert.ok(drawn(30, 3_000) < 20);
+  assert.equal(drawn(30, 100_000), 1);
+});
+
+test("a table of 5,000 cells, of which a fifth changed, is marked cell by cell", () => {
+  const table = (wordOf) => {
+    const dom = document.createElement("div");
+    for (let row = 0; row < 500; row++) {
+      const cells = dom.appendChild(document.createElement("p"));
+      for (let cell = 0; cell < 10; cell++) {
+        cells.appendChild(document.createElement("td")).textContent = wordOf(row * 10 + cell);
+      }
+    }
+    return dom;
+  };
+  const block = (sign) => [{ source: `A table of ${sign} words.`, render: () => table((at) => (at % 5 === 0 ? sign : "same")) }];
+  const byPlace = (a, b) => [...a].flatMap((sign, at) => (sign === b[at] ? [] : { fromA: at, toA: at + 1, fromB: at, toB: at + 1 }));
+  const { dom } = createRendered(block("old"), block("new"), byPlace);
+  assert.equal(dom.querySelectorAll("ins").length, 1_000);
+  assert.equal(dom.querySelectorAll("del").length, 1_000);
+});
+
 test("texts in which nothing that is read differs say so", () => {
   assert.equal(compare("One.\n\n\nTwo.\n", "One.\n\nTwo.\n").textContent, "Nothing that can be read has changed.");
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { diff } from "../../../../server/canvas/vendor/merge.js";
-import { changedWords, foldRows, rowsOf } from "../../../../server/canvas/versions/rows.js";
+import { changedWords, foldRows, placesOf, rowsOf } from "../../../../server/canvas/versions/rows.js";
 
 const rows = (old, next) => rowsOf(old, next, diff).map(({ old: one, next: other }) => [one, other]);
 
@@ -61,4 +61,25 @@ test("words are other words as a whole, and neighbours are one change", () => {
   assert.deepEqual(words("潮が満ちる", "潮が引く"), [["満ちる", "引く"]]);
   assert.deepEqual(words("same", "same"), []);
   assert.deepEqual(words("", "😀 new"), [["", "😀 new"]]);
+});
+
+const change = (fromB, toB) => ({ fromA: 0, toA: 0, fromB, toB });
+
+test("a change is in the pieces that it shares characters with, and has the one before it", () => {
+  const pieces = ["one", "two", "", "three"].map((text, at) => ({ text, at: [0, 3, 6, 7][at] }));
+  const places = (...changes) => placesOf(pieces, changes).map(({ before, first, end }) => [before, first, end]);
+  assert.deepEqual(places(change(0, 2), change(2, 4)), [[0, 0, 1], [0, 0, 2]]);
+  assert.deepEqual(places(change(3, 6), change(7, 9), change(10, 12)), [[0, 1, 2], [2, 3, 4], [3, 3, 4]]);
+  assert.deepEqual(places(change(0, 0), change(4, 4), change(6, 6), change(12, 12)), [[0, 0, 0], [1, 1, 2], [2, 3, 3], [3, 4, 4]]);
+});
+
+test("the pieces of all changes are found in one pass", () => {
+  let reads = 0;
+  const pieces = Array.from({ length: 50_000 }, (_, nth) => ({ text: "four", get at() {
+    reads++;
+    return nth * 5;
+  } }));
+  const places = placesOf(pieces, Array.from({ length: 10_000 }, (_, nth) => change(nth * 25, nth * 25 + 4)));
+  assert.deepEqual(places.at(-1), { before: 49_994, first: 49_995, end: 49_996 });
+  assert.ok(reads < 4 * pieces.length, `${reads} steps`);
 });
