@@ -228,6 +228,7 @@ export const TEXT = Object.freeze({
   oldVersion: "Old version", newVersion: "New version",
   // versions/rendered.js
   unchanged: "{blocks} unchanged", sameText: "Nothing that can be read has changed.",
+  onlyInSource: "Changes in {blocks} can be seen only in Source.",
   // versions/versions.js
   redo: "Redo", version: "Version", versions: "Versions", closeVersions: "Close the versions", current: "current",
   incomplete: "incomplete", contentRemoved: "content removed", comparison: "Comparison of two versions",

@@ -21,7 +21,8 @@ export async function createComparison({ old, text, language, rendered, inline, 
   const [codemirror, merge] = await mergePart.get();
   if (rendered) {
     const { blocksOf } = await markdownPart.get();
-    return createRendered(blocksOf(old), blocksOf(text), merge.diff);
+    const both = blocksOf(old, text);
+    return createRendered(both.old, both.next, merge.diff);
   }
   const { EditorState, EditorView, lineNumbers, syntaxHighlighting, classHighlighter } = codemirror;
   const support = await loadLanguage(language);

@@ -15,7 +15,7 @@ import { changedWords, foldRows, placesOf, rowsOf } from "./rows.js";
 
 /** @typedef {import("./rows.js").Row} Row */
 /** @typedef {import("./rows.js").Change} Change */
-/** @typedef {{source: string, render: () => HTMLElement}} Block */
+/** @typedef {import("../document/markdown/formatted.js").ComparedBlock} Block */
 /** A piece of the visible text. @typedef {{node: Element|Text, text: string, at: number}} Piece */
 
 /** A block of which less stays is shown as two: mixed words would not be read. */
@@ -24,6 +24,9 @@ const KEPT = 0.3;
 const AT_ONCE = 20_000;
 const ROW = 200;
 
+/** What `added` and `removed` make; a text has no such classes. */
+const MARKS = ".note-rewritten, .note-suggestion";
+const AS_WRITTEN = "pre, .document-math, .document-formula";
 const BLOCKS = "p, li, td, th, h1, h2, h3, h4, h5, h6, pre, div, summary";
 
 /**
@@ -34,12 +37,13 @@ const BLOCKS = "p, li, td, th, h1, h2, h3, h4, h5, h6, pre, div, summary";
  */
 export function createRendered(old, next, diff) {
   const rows = rowsOf(old.map(({ source }) => source), next.map(({ source }) => source), diff);
-  const isChanged = (/** @type {Row} */ { old: one, next: other }) => one === null || other === null || old[one].source !== next[other].source;
+  const isChanged = (/** @type {Row} */ { old: one, next: other }) => one === null || other === null || old[one].source !== next[other].source || next[other].relinked;
   const dom = h("div", { class: "document-markdown prose prose-document comparison-rendered", tabIndex: 0 });
   const isSame = !rows.some(isChanged);
   const waiting = isSame ? [] : foldRows(rows, isChanged).flatMap(({ rows: some, folded }) => (folded ? { work: ROW, make: () => fold(some) } : some.map((row) => ({ work: workOf(row), make: () => draw(row) }))));
   isSame && dom.append(h("p", { class: "muted" }, TEXT.sameText));
-  let [made, idle] = [0, 0];
+  const told = h("p", { class: "muted" });
+  let [made, unseen, idle] = [0, 0, 0];
   more();
   return { dom, destroy: () => ("cancelIdleCallback" in globalThis ? cancelIdleCallback(idle) : clearTimeout(idle)) };
 
@@ -68,16 +72,25 @@ export function createRendered(old, next, diff) {
   }
 
   /** @param {Row} row @returns {HTMLElement[]} */
-  function draw({ old: one, next: other }) {
-    const [was, is] = [one === null ? null : old[one].render(), other === null ? null : next[other].render()];
-    if (!was || !is) {
-      return is ? [added(is)] : was ? [removed(was)] : [];
+  function draw(row) {
+    const is = row.next === null ? null : next[row.next].render();
+    if (is && !isChanged(row)) {
+      return [is];
     }
-    return one !== null && other !== null && old[one].source !== next[other].source ? compared(was, is) : [is];
+    const was = row.old === null ? null : old[row.old].render();
+    const shown = was && is ? compared(was, is) : is?.hasChildNodes() ? [added(is)] : was?.hasChildNodes() ? [removed(was)] : [];
+    shown.some((each) => each.matches(MARKS) || each.querySelector(MARKS)) || tellUnseen();
+    return shown;
+  }
+
+  function tellUnseen() {
+    told.textContent = say(TEXT.onlyInSource, { blocks: formatCount(++unseen, "paragraph") });
+    unseen === 1 && dom.prepend(told);
   }
 
   /** @param {HTMLElement} was @param {HTMLElement} is @returns {HTMLElement[]} */
   function compared(was, is) {
+    [was, is].forEach(joinLines);
     const [before, after] = [piecesIn(was), piecesIn(is)];
     if (before.text === after.text) {
       markForm(was, is);
@@ -94,6 +107,7 @@ export function createRendered(old, next, diff) {
       const { before: previous, first, end } = places[at];
       markWords(after.pieces.slice(first, end), after.pieces[previous], changes[at], before.text.slice(changes[at].fromA, changes[at].toA));
     }
+    markLinks(was, is);
     return [is];
   }
 }
@@ -102,6 +116,15 @@ export function createRendered(old, next, diff) {
 const removed = (...content) => h("del", { class: "note-suggestion" }, ...content);
 /** @param {...Node} content */
 const added = (...content) => h("ins", { class: "note-rewritten" }, ...content);
+
+/** A line end within a paragraph is read as a blank. @param {Element} root */
+function joinLines(root) {
+  for (const { node, text } of piecesOf(root)) {
+    if (node instanceof Text && text.includes("\n") && !node.parentElement?.closest(AS_WRITTEN)) {
+      node.data = text.replaceAll("\n", " ");
+    }
+  }
+}
 
 /** The visible text, in which each paragraph, item and cell is a line. @param {Element} root @returns {{text: string, pieces: Piece[]}} */
 function piecesIn(root) {
@@ -155,9 +178,24 @@ function markForm(was, is) {
     if (one instanceof Element && before instanceof Element && one.cloneNode(false).isEqualNode(before.cloneNode(false))) {
       markForm(before, one);
     } else {
-      const mark = added();
-      one.replaceWith(removed(before), mark);
-      mark.append(one);
+      replace(before, one);
     }
   });
+}
+
+/** Marks links with the same words that lead elsewhere. @param {Element} was @param {Element} is */
+function markLinks(was, is) {
+  const [olds, news] = [[...was.querySelectorAll("a")], [...is.querySelectorAll("a")]];
+  olds.length === news.length &&
+    news.forEach((one, at) => {
+      const isOther = one.textContent === olds[at].textContent && !one.cloneNode(false).isEqualNode(olds[at].cloneNode(false));
+      isOther && !one.closest(MARKS) && replace(olds[at], one);
+    });
+}
+
+/** @param {ChildNode} was @param {ChildNode} is */
+function replace(was, is) {
+  const mark = added();
+  is.replaceWith(removed(was), mark);
+  mark.append(is);
 }

@@ -26,14 +26,28 @@ export function formatMarkdown(text) {
 }
 
 /**
- * The blocks of a text, of which each is rendered when it is asked for: without what the page draws, such as formulas.
- * @param {string} text
- * @returns {{source: string, render: () => HTMLElement}[]}
+ * A block of one of two texts, without what the page draws, such as formulas; `relinked`: its source may be the same, but a link in it
+ * is defined otherwise.
+ * @typedef {{source: string, relinked: boolean, render: () => HTMLElement}} ComparedBlock
  */
-export function blocksOf(text) {
-  const { list, starts, definitions } = updateBlocks(NO_BLOCKS, text).blocks;
+
+/**
+ * The blocks of two texts, of which each is rendered when it is asked for.
+ * @param {string} old
+ * @param {string} text
+ * @returns {{old: ComparedBlock[], next: ComparedBlock[]}}
+ */
+export function blocksOf(old, text) {
+  const before = updateBlocks(NO_BLOCKS, old).blocks;
+  const { blocks, labels } = updateBlocks(before, text);
+  return { old: comparedBlocks(before, new Set()), next: comparedBlocks(blocks, labels) };
+}
+
+/** @param {import("./markdown_blocks.js").Blocks} blocks @param {ReadonlySet<string>} labels  whose definition has changed @returns {ComparedBlock[]} */
+function comparedBlocks({ text, list, starts, definitions }, labels) {
   return list.map(({ length }, at) => {
     const source = text.slice(starts[at], starts[at] + length).trimEnd();
-    return { source, render: () => h("div", { class: "document-block", dir: "auto" }, sanitize(renderBlock(source, definitions).html)) };
+    const relinked = labels.size > 0 && source.includes("[") && [...renderBlock(source, definitions).labels].some((label) => labels.has(label));
+    return { source, relinked, render: () => h("div", { class: "document-block", dir: "auto" }, sanitize(renderBlock(source, definitions).html)) };
   });
 }

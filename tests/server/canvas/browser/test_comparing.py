@@ -67,6 +67,21 @@ async def test_versions_are_compared_as_the_document_is_read(window: OpenPage, s
     await expect(button(page, "Rendered")).to_have_attribute("aria-pressed", "true")
 
 
+async def test_what_cannot_be_read_is_said_and_a_link_that_leads_elsewhere_is_marked(
+    window: OpenPage, served: Served
+) -> None:
+    page = window.page
+    old = "# Tides\n\nSee the [table][t] of today.\n\nHigh * low tide.\n\n[t]: https://a.example/\n"
+    await compared(page, served, old, old.replace("a.example", "b.example").replace("High *", "High \\*"))
+
+    marks = comparison(page).get_by_role
+    await expect(marks("deletion")).to_have_text(["table"])
+    await expect(marks("insertion").get_by_role("link", name="table")).to_have_attribute("href", "https://b.example/")
+    await expect(comparison(page).get_by_text("Changes in 2 paragraphs can be seen only in Source.")).to_be_visible()
+    await button(page, "Source").click()
+    await expect(comparison(page).get_by_role("textbox", name="New version")).to_contain_text("[t]: https://b.example/")
+
+
 async def test_who_reads_the_source_compares_the_source(window: OpenPage, served: Served) -> None:
     page = window.page
     await compared(page, served, OLD, NEW)

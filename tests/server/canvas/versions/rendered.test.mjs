@@ -7,7 +7,10 @@ import { blocksOf } from "../../../../server/canvas/document/markdown/formatted.
 import { diff } from "../../../../server/canvas/vendor/merge.js";
 import { createRendered } from "../../../../server/canvas/versions/rendered.js";
 
-const compare = (old, text) => createRendered(blocksOf(old), blocksOf(text), diff).dom;
+function compare(old, text) {
+  const both = blocksOf(old, text);
+  return createRendered(both.old, both.next, diff).dom;
+}
 
 /** The words of a comparison, without the elements of a tag. */
 function wordsWithout(dom, tag) {
@@ -17,7 +20,7 @@ function wordsWithout(dom, tag) {
 }
 
 /** The words of a text. */
-const wordsOf = (text) => blocksOf(text).map((block) => block.render().textContent).join("").replace(/\s+/g, "");
+const wordsOf = (text) => blocksOf("", text).next.map((block) => block.render().textContent).join("").replace(/\s+/g, "");
 
 const marked = (old, text) => {
   const dom = compare(old, text);
@@ -51,10 +54,39 @@ test("what says the same and looks otherwise is marked where it does", () => {
   assert.deepEqual(marked("some bold words\n", "some **bold** words\n"), [["some bold words"], ["some bold words"]]);
 });
 
+test("a link is marked where its definition changed, came or went", () => {
+  const far = "First.\n\nSecond.\n\nThird.\n\n";
+  const text = (definition) => `See [this page][x] of the [atlas](https://c.example/).\n\n${far}${definition}`;
+  assert.deepEqual(marked(text("[x]: https://a.example/\n"), text("[x]: https://b.example/\n")), [["this page"], ["this page"]]);
+  assert.deepEqual(marked("See [X] of [y].\n\n[x]: a.md\n[y]: c.md\n", "See [X] of [y].\n\n[x]: b.md\n[y]: c.md\n"), [["X"], ["X"]]);
+  assert.deepEqual(marked(text(""), text("[x]: https://b.example/\n")), [["[", "][x]"], []]);
+  assert.deepEqual(marked("# [x]\n\n[x]: a.md\n", "# [x]\n\n[x]: a.md\n[x]: b.md\n"), [[], []]);
+});
+
+test("a link that leads elsewhere is marked beside words that changed", () => {
+  const [del, ins] = marked("See [this](https://a.example/) page of the tides.\n", "See [this](https://b.example/) page of all tides.\n");
+  assert.deepEqual([del, ins], [["this", "the"], ["this", "all"]]);
+  assert.deepEqual(marked("See [this](a.md) and [that](b.md) page.\n", "See [this](a.md) and [those](c.md) page.\n"), [["that"], ["those"]]);
+});
+
+test("what changed only in the source is counted, with the way there", () => {
+  const said = (old, text) => [...compare(old, text).querySelectorAll(":scope > p")].map(({ textContent }) => textContent);
+  const one = ["Changes in 1 paragraph can be seen only in Source."];
+  assert.deepEqual(said("High * low tide.\n", "High \\* low tide.\n"), one);
+  assert.deepEqual(said("The tide\ncomes in.\n", "The tide comes\nin.\n"), one);
+  assert.deepEqual(said("```\nlow tide\nhigh tide\n```\n", "```\nlow tide high\ntide\n```\n"), []);
+  assert.deepEqual(said("Tides.\n", "Tides.\n\n[x]: a.md\n"), one);
+  assert.deepEqual(said("Tides.\n\n[x]: a.md\n", "Tides.\n"), one);
+  assert.deepEqual(said("[x]: a.md\n\n# Tides\n", "[x]: b.md\n\nTides\n=====\n"), ["Changes in 2 paragraphs can be seen only in Source."]);
+  assert.deepEqual(said("Tides.\n\nIt comes in.\n", "Tides.\n\nIt goes out.\n"), []);
+  assert.deepEqual(said("Two ~~or three~~ tides.\n", "Two ~~or three~~\ntides.\n"), one);
+  assert.deepEqual(marked("Tides.\n", "Tides.\n\n[x]: a.md\n"), [[], []]);
+});
+
 test("a step draws so much text, in however many blocks it is, and at least one", () => {
   const drawn = (count, length) => {
     let rendered = 0;
-    const blocks = (sign) => Array.from({ length: count }, (_, at) => ({ source: `${at} ${sign.repeat(length)}`, render: () => (rendered++, document.createElement("div")) }));
+    const blocks = (sign) => Array.from({ length: count }, (_, at) => ({ source: `${at} ${sign.repeat(length)}`, relinked: false, render: () => (rendered++, document.createElement("div")) }));
     createRendered(blocks("a"), blocks("b"), diff).destroy();
     return rendered;
   };
@@ -75,7 +107,7 @@ test("a table of 5,000 cells, of which a fifth changed, is marked cell by cell",
     }
     return dom;
   };
-  const block = (sign) => [{ source: `A table of ${sign} words.`, render: () => table((at) => (at % 5 === 0 ? sign : "same")) }];
+  const block = (sign) => [{ source: `A table of ${sign} words.`, relinked: false, render: () => table((at) => (at % 5 === 0 ? sign : "same")) }];
   const byPlace = (a, b) => [...a].flatMap((sign, at) => (sign === b[at] ? [] : { fromA: at, toA: at + 1, fromB: at, toB: at + 1 }));
   const { dom } = createRendered(block("old"), block("new"), byPlace);
   assert.equal(dom.querySelectorAll("ins").length, 1_000);
