@@ -29,6 +29,7 @@ from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.text_search import StoredText, TextQuery, is_after
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.errors import ArtifactNotFound, VersionNotFound
 from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Ref
@@ -228,7 +229,10 @@ class InMemoryContexts:
             for artifact_id, (number, _) in sorted((await self._store.current_versions(key)).items()):
                 position = context.changed_at, key, artifact_id
                 if number and (query.after is None or is_after(position, query.after)):
-                    content = (await self._store.version(Ref(key, artifact_id, ""), number)).content
+                    try:
+                        content = (await self._store.version(Ref(key, artifact_id, ""), number)).content
+                    except (ArtifactNotFound, VersionNotFound):
+                        continue  # removed since
                     # Read here: a rope that grows cannot be read in a thread.
                     read = partial(_read, content.name, content.text)
                     yield StoredText(position, key, context.title, number, read)

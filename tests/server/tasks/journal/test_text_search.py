@@ -113,6 +113,27 @@ async def test_what_was_removed_is_not_found(world: ContextHarness) -> None:
     assert await world.found("tide") == []
 
 
+async def test_what_is_removed_during_a_search_is_passed(
+    world: ContextHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.sql_contexts.TEXTS_PER_STEP", 1)
+    for context in ("old", "new"):
+        await world.begin(f"t-{context}", context)
+        for artifact in ("a", "b"):
+            await world.write(f"t-{context}", artifact, "tide")
+        await world.reach(f"t-{context}")
+    query = TextQuery(("",), ("tide",))
+
+    async def texts() -> AsyncGenerator[StoredText, None]:
+        async for each in world.contexts.texts(query):
+            yield each
+            if each.position[1:] == ("new", "a"):
+                await world.contexts.remove(ContextKey("new"), "")
+
+    page = await search_texts(query, texts(), asyncio.Lock())
+    assert [(each.context_id, each.artifact_id) for each in page.texts] == [("new", "a"), ("old", "a"), ("old", "b")]
+
+
 async def test_nobody_finds_what_belongs_to_others_and_is_not_shared(world: ContextHarness) -> None:
     for task, context, owner in (
         ("t1", "same", "ann"),
