@@ -185,7 +185,8 @@ def _current_texts(query: TextQuery, after: TextPosition | None) -> Select[Any]:
     if after:
         of_context, artifact_id = _bind_position(after[:2]), after[2]
         later = and_(tuple_(*_POSITION) == of_context, artifacts.c.artifact_id > artifact_id)
-        rows = rows.where(or_(tuple_(*_POSITION) < of_context, later))
+        # The first condition is redundant, but it bounds the range of the index; an OR does not.
+        rows = rows.where(tuple_(*_POSITION) <= of_context, or_(tuple_(*_POSITION) < of_context, later))
     return rows.order_by(*(column.desc() for column in _POSITION), artifacts.c.artifact_id).limit(ROWS_PER_STEP)
 
 
