@@ -3,17 +3,19 @@
 Rules:
 1. Authentication, if configured, puts the caller into the scope; without it all callers are anonymous. It also puts the
    check there that ends a stream when the credential that opened it ends.
-2. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
+2. What takes long ends with its client (`while_connected`); a stream has `sse_response.py` for that.
+3. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from a2a.server.context import ServerCallContext
 from starlette.convertors import Convertor, register_url_convertor
@@ -23,6 +25,8 @@ from starlette.responses import Response
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+
+R = TypeVar("R")
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 CALLER = "a2a_canvas.caller"
@@ -56,6 +60,27 @@ def end_with_credential(following: TaskSubscription | ContextSubscription, state
     """
     if check := state.get(STREAM_CHECK):
         following.guard(check)
+
+
+async def while_connected(request: Request, answer: Coroutine[Any, Any, R]) -> R | None:
+    """What `answer` returns; None if the client has left before, which cancels it.
+
+    Args:
+        request: its body has been read, or is of no interest.
+    """
+    answering, leaving = asyncio.create_task(answer), asyncio.create_task(_disconnection(request))
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else None
+    finally:
+        answering.cancel()
+        leaving.cancel()
+        await asyncio.wait((answering, leaving))
+
+
+async def _disconnection(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def etag_of(body: bytes, media_type: str = "") -> str:

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.store.ids import ContextKey
@@ -40,6 +40,8 @@ SLICE: Final = 256 * 1024
 PIECE: Final = 64 * 1024
 """Characters that are folded at once: meanwhile no other thread can run."""
 ELLIPSIS: Final = "…"
+
+R = TypeVar("R")
 
 TextPosition = tuple[datetime, str, str]
 """The position of an artifact in the order: when its context changed, the key of the context, and its own id."""
@@ -142,20 +144,23 @@ async def search_texts(query: TextQuery, texts: AsyncGenerator[StoredText, None]
 async def _search(
     words: tuple[str, ...], text: StoredText, turn: asyncio.Lock
 ) -> tuple[str, int, tuple[FoundLine, ...]]:
-    """The name of an artifact, how many characters were searched, and what was found."""
+    """The name of an artifact, its size, and what was found."""
+    name, body = await _run_step(turn, text.read) or ("", "")
+    progress = SearchProgress()
+    while progress.at < len(body) and len(progress.lines) < MAX_LINES:
+        progress = await _run_step(turn, search_slice, words, body, progress)
+    return name, len(body), progress.lines
 
-    def first_step() -> tuple[str, str, SearchProgress]:
-        name, body = text.read() or ("", "")
-        return name, body, search_slice(words, body, SearchProgress())
 
+async def _run_step(turn: asyncio.Lock, step: Callable[..., R], *args: object) -> R:
     async with turn:
         await round_robin().long_step()
-        name, body, progress = await asyncio.to_thread(first_step)
-    while progress.at < len(body) and len(progress.lines) < MAX_LINES:
-        async with turn:
-            await round_robin().long_step()
-            progress = await asyncio.to_thread(search_slice, words, body, progress)
-    return name, progress.at, progress.lines
+        running = asyncio.create_task(asyncio.to_thread(step, *args))
+        try:
+            return await asyncio.shield(running)
+        finally:
+            # A thread cannot be cancelled: the turn ends when it does.
+            await asyncio.wait((running,))
 
 
 def search_slice(words: tuple[str, ...], text: str, progress: SearchProgress) -> SearchProgress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from io import BytesIO
 from threading import get_ident
@@ -11,13 +12,14 @@ from zipfile import ZipFile
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from a2a_canvas.server.accounts.access import Caller, Share
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.tasks.journal import owned_contexts, text_search
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery
-from a2a_canvas.server.tasks.journal.text_search import TextPage, TextQuery
+from a2a_canvas.server.tasks.journal.text_search import SearchProgress, TextPage, TextQuery, search_slice
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
 from tests.server.protocols.artifacts.test_routes import BROWSER, error_of, writing
 
@@ -89,7 +91,8 @@ async def test_a_page_of_a_search_may_be_empty_and_name_the_next_one(
     ("paths", "at_once"),
     [
         (("/artifacts?query=a", "/artifacts?query=b", "/artifacts?query=c"), 1),
-        (("/artifacts?query=a", "/artifacts?text=b", "/artifacts?text=c"), 1),
+        (("/artifacts?text=a", "/artifacts?text=b", "/artifacts?text=c"), 1),
+        (("/artifacts?query=a", "/artifacts?text=b", "/artifacts?text=c"), 2),
         (("/artifacts?query=a", "/artifacts", "/artifacts"), 3),
     ],
 )
@@ -153,6 +156,45 @@ async def test_a_search_in_texts_continues_with_its_token(
     of_the_list = (await harness.get("/artifacts?pageSize=1")).json()["nextPageToken"]
     for wrong in (f"text=one&pageToken={quote(of_the_list)}", f"pageToken={quote(first['nextPageToken'])}"):
         assert (await harness.get(f"/artifacts?{wrong}")).status_code == 400
+
+
+async def test_a_search_whose_client_has_left_ends_after_its_step(
+    harness: ArtifactHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, left = asyncio.Event(), asyncio.Event()
+    release, loop = threading.Event(), asyncio.get_running_loop()
+    steps: list[tuple[str, ...]] = []
+
+    def step(words: tuple[str, ...], text: str, progress: SearchProgress) -> SearchProgress:
+        steps.append(words)
+        if words == ("abandoned",):
+            loop.call_soon_threadsafe(started.set)
+            release.wait()
+        return search_slice(words, text, progress)
+
+    async def leave() -> Message:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    sent: list[Message] = []
+    monkeypatch.setattr(text_search, "search_slice", step)
+    monkeypatch.setattr(text_search, "SLICE", 1)
+    app = harness.app
+    path = {"path": "/artifacts", "raw_path": b"/artifacts", "query_string": b"text=abandoned", "headers": []}
+    abandoned = asyncio.create_task(app({"type": "http", "method": "GET", **path}, leave, send))
+    await started.wait()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+        assert (await client.get("/artifacts?query=task")).status_code == 200
+        next_one = asyncio.create_task(client.get("/artifacts?text=one"))
+        left.set()
+        release.set()
+        assert (await next_one).json()["found"] == [FOUND]
+    await abandoned
+    assert sent[0]["status"] == 204
+    assert steps.count(("abandoned",)) == 1
 
 
 async def test_a_client_that_has_the_list_gets_304_until_it_changes(harness: ArtifactHarness) -> None:

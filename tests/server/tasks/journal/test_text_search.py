@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -273,6 +274,28 @@ async def test_one_slice_of_all_searches_is_searched_at_a_time_and_in_a_thread(m
     assert len(at_once) > 3 * 3 * 3
     assert max(at_once) == 1
     assert threading.get_ident() not in threads
+
+
+async def test_a_step_that_is_cancelled_keeps_its_turn_until_its_thread_ends() -> None:
+    started, release, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
+
+    def read() -> tuple[str, str]:
+        loop.call_soon_threadsafe(started.set)
+        release.wait()
+        return "", "sea"
+
+    turn = asyncio.Lock()
+    text = replace(stored(1, ""), read=read)
+    searching = asyncio.create_task(search_texts(TextQuery(words=("sea",)), in_order(text), turn))
+    await started.wait()
+    searching.cancel()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert turn.locked()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert not turn.locked()
 
 
 async def test_a_search_that_is_full_reads_no_further_text() -> None:
