@@ -33,7 +33,7 @@ from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.push.outbox import MAX_CONFIGS
 from a2a_canvas.server.push.targets import MAX_URL
 from a2a_canvas.server.tasks.journal.owned_contexts import MAX_SEARCHED
-from a2a_canvas.server.tasks.journal.text_search import MAX_CHARACTERS, MAX_TEXTS, MAX_WORDS
+from a2a_canvas.server.tasks.journal.text_search import MAX_BYTES, MAX_TEXTS, MAX_WORDS
 from a2a_canvas.store.text.unicode import MAX_ID
 from tests.docs.pages import ROOT
 
@@ -207,8 +207,8 @@ VALUES = (
     Limit(("query query",), f"the head; {MAX_SEARCHED:,} contexts are searched per page",
           "`nextPageToken` continues the search", f"{_PROTOCOLS}/artifacts/test_context_forms.py"
           "::test_a_page_of_a_search_may_be_empty_and_name_the_next_one"),
-    Limit(("query text",), f"{MAX_WORDS} words; {MAX_TEXTS:,} texts, or {MAX_CHARACTERS // 1_000_000} million "
-          "characters of them, are searched per page", "`INVALID_PARAMS`; `nextPageToken` continues the search",
+    Limit(("query text",), f"{MAX_WORDS} words; {MAX_TEXTS:,} artifacts, or {MAX_BYTES // 1_000_000} million "
+          "bytes of them, are decoded per page", "`INVALID_PARAMS`; `nextPageToken` continues the search",
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_a_search_in_texts_continues_with_its_token"),
     Limit(("query download", "query raw"), "yes unless empty or 0", "yes",
           f"{_PROTOCOLS}/artifacts/test_routes.py::test_who_asks_for_the_raw_content_gets_it"),

@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.operation_forms import instruction_of
 from a2a_canvas.server.tasks.errors import ContextInUse
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
-from a2a_canvas.server.tasks.journal.text_search import StoredText, TextQuery, is_after
+from a2a_canvas.server.tasks.journal.text_search import ReadText, StoredText, TextQuery, is_after
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.errors import ArtifactNotFound, VersionNotFound
 from a2a_canvas.store.ids import ContextKey, public_id
@@ -194,10 +194,6 @@ def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
     return (named or instruction_of(first.parts))[:MAX_REQUEST]
 
 
-def _read(name: str, text: str) -> tuple[str, str]:
-    return name, text
-
-
 class InMemoryContexts:
     """`OwnedContexts` of a journal and a store in memory."""
 
@@ -234,7 +230,7 @@ class InMemoryContexts:
                     except (ArtifactNotFound, VersionNotFound):
                         continue  # removed since
                     # Read here: a rope that grows cannot be read in a thread.
-                    read = partial(_read, content.name, content.text)
+                    read = partial(ReadText, content.name, content.text, content.size)
                     yield StoredText(position, key, context.title, number, read)
 
     async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:

@@ -28,7 +28,7 @@ from a2a_canvas.server.tasks.journal.owned_contexts import (
     matches,
     title_of,
 )
-from a2a_canvas.server.tasks.journal.text_search import StoredText, TextPosition, TextQuery
+from a2a_canvas.server.tasks.journal.text_search import ReadText, StoredText, TextPosition, TextQuery
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
 from a2a_canvas.server.tasks.sql.projections import owned_rows
 from a2a_canvas.server.tasks.sql.projections.latest_changes import read_names
@@ -93,7 +93,7 @@ class SqlContexts:
                 async with self._database.read() as connection:
                     contents = await connection.run_sync(stored_contents, [_version_key(row) for row in some])
                 for row in some:
-                    read = partial(_named_text, contents.get(_version_key(row)))
+                    read = partial(_read_text, contents.get(_version_key(row)))
                     title = title_of(row["context_id"], row["name"], row["request"])
                     yield StoredText(_text_position(row), row["context_id"], title, row["current"], read)
             after, more = _text_position(rows[-1]) if rows else None, len(rows) == ROWS_PER_STEP
@@ -203,9 +203,9 @@ def _text_position(row: RowMapping) -> TextPosition:
     return from_microseconds(row["changed_at"]), row["context_id"], row["artifact_id"]
 
 
-def _named_text(decode: Callable[[], Content | None] | None) -> tuple[str, str] | None:
+def _read_text(decode: Callable[[], Content | None] | None) -> ReadText | None:
     content = decode() if decode else None
-    return (content.name, content.text) if content else None
+    return ReadText(content.name, content.text, content.size) if content else None
 
 
 def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:

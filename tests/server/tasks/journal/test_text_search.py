@@ -20,6 +20,7 @@ from a2a_canvas.server.tasks.journal.text_search import (
     MAX_LINES,
     FoundLine,
     FoundText,
+    ReadText,
     SearchProgress,
     StoredText,
     TextPage,
@@ -178,7 +179,7 @@ async def test_the_pages_together_are_all_that_is_found_each_once_the_newest_con
     assert [*dict(seen)] == ["odd d", "odd c 1", "odd c1", "odd c"]
 
 
-@pytest.mark.parametrize(("limit", "most"), [("MAX_TEXTS", 3), ("MAX_CHARACTERS", 9)])
+@pytest.mark.parametrize(("limit", "most"), [("MAX_TEXTS", 3), ("MAX_BYTES", 9)])
 async def test_a_page_searches_some_texts_and_the_next_one_continues_there(
     world: ContextHarness, limit: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,14 +205,26 @@ def test_a_text_that_is_cut_anywhere_has_the_lines_of_the_whole(
 ) -> None:
     words = words_of(" ".join(typed)) or ("a",)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_search, "SLICE", size)
-        patch.setattr(text_search, "PIECE", piece)
+        for name, value in (("SLICE", size), ("PIECE", piece), ("MAX_EXCERPT", 4), ("BEFORE", 1)):
+            patch.setattr(text_search, name, value)
         progress = search_slice(words, text, SearchProgress())
         while progress.at < len(text):
             progress = search_slice(words, text, progress)
-    lines = enumerate(text.split("\n"), 1)
-    expected = [number for number, line in lines if all(word in line.casefold() for word in words)]
-    assert [line.number for line in progress.lines] == expected[:MAX_LINES]
+        lines = enumerate(text.split("\n"), 1)
+        found = [(number, line) for number, line in lines if all(word in line.casefold() for word in words)]
+        expected = [FoundLine(number, excerpt(line, words)) for number, line in found[:MAX_LINES]]
+    assert [*progress.lines[:MAX_LINES]] == expected
+
+
+def test_a_step_searches_a_part_of_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_search, "SLICE", 10)
+    text, words = "moon " + "x" * 32 + " sea\nlast", ("sea", "moon")
+    progress, places = SearchProgress(), []
+    while progress.at < len(text):
+        progress = search_slice(words, text, progress)
+        places.append(progress.at)
+    assert places == [10, 20, 30, 40, 42, 46]
+    assert progress.lines == (FoundLine(1, text.split("\n")[0]),)
 
 
 def test_the_first_lines_are_enough() -> None:
@@ -242,7 +255,8 @@ def test_a_word_at_either_end_of_a_long_line_is_in_the_excerpt() -> None:
 
 
 def stored(number: int, text: str) -> StoredText:
-    return StoredText((START, "c", f"a{number}"), ContextKey("c"), "c", 1, lambda: ("", text))
+    read = ReadText("", text, len(text))
+    return StoredText((START, "c", f"a{number}"), ContextKey("c"), "c", 1, lambda: read)
 
 
 async def in_order(*texts: StoredText) -> AsyncGenerator[StoredText, None]:
@@ -279,10 +293,10 @@ async def test_one_slice_of_all_searches_is_searched_at_a_time_and_in_a_thread(m
 async def test_a_step_that_is_cancelled_keeps_its_turn_until_its_thread_ends() -> None:
     started, release, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
 
-    def read() -> tuple[str, str]:
+    def read() -> ReadText:
         loop.call_soon_threadsafe(started.set)
         release.wait()
-        return "", "sea"
+        return ReadText("", "sea")
 
     turn = asyncio.Lock()
     text = replace(stored(1, ""), read=read)
@@ -296,6 +310,16 @@ async def test_a_step_that_is_cancelled_keeps_its_turn_until_its_thread_ends() -
     with pytest.raises(asyncio.CancelledError):
         await searching
     assert not turn.locked()
+
+
+async def test_a_page_counts_what_it_has_decoded_though_it_was_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_search, "MAX_BYTES", 100)
+    monkeypatch.setattr(text_search, "SLICE", 40)
+    file = replace(stored(0, ""), read=lambda: ReadText("photo.jpg", "", 60))
+    found_early = stored(1, "sea\n" * 25)
+    page = await search_texts(TextQuery(words=("sea",)), in_order(file, found_early, stored(2, "sea")), asyncio.Lock())
+    assert [each.artifact_id for each in page.texts] == ["a1"]
+    assert page.next == found_early.position
 
 
 async def test_a_search_that_is_full_reads_no_further_text() -> None:
