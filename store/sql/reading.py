@@ -9,17 +9,18 @@ Rule 3: a version stored as an edit is read together with the versions below it,
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, tuple_, type_coerce
+from sqlalchemy import CTE, ColumnElement, Connection, Select, Table, and_, func, select, tuple_, type_coerce
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import ArtifactUnreadable
@@ -178,6 +179,15 @@ def stored_contents(
     return {key: partial(_decode, key, chains[key.artifact]) for key in found if key.artifact in chains}
 
 
+def stored_sizes(connection: Connection, keys: Iterable[VersionKey]) -> dict[Key, int]:
+    """What `stored_contents` reads for each artifact, in characters as they are stored, or bytes if compressed."""
+    links = _links(select(*_VERSION_KEY).where(tuple_(*_VERSION_KEY).in_([*keys])))
+    lengths = (func.coalesce(func.length(type_coerce(versions.c[name], sqlalchemy.Text)), 0) for name in _COMPRESSED)
+    size = func.sum(reduce(operator.add, lengths))
+    query = select(*_VERSION_KEY[:2], size).join_from(links, versions, _link_condition(links))
+    return {(row[0], row[1]): int(row[2]) for row in connection.execute(query.group_by(*_VERSION_KEY[:2]))}
+
+
 def _decode(key: VersionKey, chain: Sequence[VersionRow]) -> Content | None:
     def decode(rows: Sequence[VersionRow]) -> Content | None:
         return contents_of(map(_decompress_row, rows)).get(key.number)
@@ -212,16 +222,20 @@ def _read_chains(
     Args:
         as_stored: compressed texts stay so.
     """
-    links = chosen.cte("links", recursive=True)
-    parents = select(versions.c.context_id, versions.c.artifact_id, versions.c.parent)
-    edited = and_(_link_condition(links), versions.c.replacement.is_not(None))
-    links = links.union(parents.join_from(links, versions, edited))
+    links = _links(chosen)
     columns = _columns(versions, VersionRow)
     if as_stored:
         columns = [type_coerce(each, sqlalchemy.Text) if each.name in _COMPRESSED else each for each in columns]
     query = select(*_VERSION_KEY[:2], *columns).join_from(links, versions, _link_condition(links))
     rows = ((row, VersionRow(*row[2:])) for row in connection.execute(query))
     return sorted(((VersionKey(row[0], row[1], version.number), version) for row, version in rows), key=itemgetter(0))
+
+
+def _links(chosen: Select[Any]) -> CTE:
+    links = chosen.cte("links", recursive=True)
+    parents = select(versions.c.context_id, versions.c.artifact_id, versions.c.parent)
+    edited = and_(_link_condition(links), versions.c.replacement.is_not(None))
+    return links.union(parents.join_from(links, versions, edited))
 
 
 def _link_condition(links: Any) -> ColumnElement[bool]:

@@ -6,8 +6,8 @@ Rule 2: the text of the current version is searched, and no draft. The contexts 
         the same order; the artifacts of a context are ordered by their ids.
 Rule 3: there is no index. A page decodes MAX_TEXTS artifacts, or MAX_BYTES of them and the rest of the last one, so it
         may have found fewer artifacts than its limit, or none, and still have a next page.
-Rule 4: texts are decoded and searched in a thread, in steps, one of all searches at a time: a thread that computes
-        delays the event loop, which waits for the interpreter. Before each step the loop has some turns
+Rule 4: texts are fetched, decoded and searched in steps, one of all searches at a time: a thread that computes delays
+        the event loop, which waits for the interpreter. Before each step in a thread the loop has some turns
         (`round_robin.py`, rule 4). A text is searched a slice at a time, but decoded in one step, which the loop waits
         for: JSON is parsed in one call.
 """
@@ -159,7 +159,7 @@ async def search_texts(query: TextQuery, texts: AsyncGenerator[StoredText, None]
     last: TextPosition | None = None
     searched = size = 0
     async with aclosing(texts):
-        async for text in texts:
+        while text := await _next_text(texts, turn):
             if len(found) == query.limit or searched == MAX_TEXTS or size >= MAX_BYTES:
                 return TextPage(tuple(found), last)
             read = await _run_step(turn, text.read) or ReadText()
@@ -168,6 +168,11 @@ async def search_texts(query: TextQuery, texts: AsyncGenerator[StoredText, None]
             if lines:
                 found.append(FoundText(text.context_id, text.title, last[2], read.name, text.version, lines))
     return TextPage(tuple(found), None)
+
+
+async def _next_text(texts: AsyncGenerator[StoredText, None], turn: asyncio.Lock) -> StoredText | None:
+    async with turn:  # the texts that are fetched at once may be large
+        return await anext(texts, None)
 
 
 async def _search(words: tuple[str, ...], text: str, turn: asyncio.Lock) -> tuple[FoundLine, ...]:

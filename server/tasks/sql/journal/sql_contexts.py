@@ -3,7 +3,8 @@
 Rule 1: a page costs what its contexts have: one row each, the states of their tasks, the names of their artifacts.
         Neither tasks nor artifacts are read. A search also reads the rows of the contexts that it passes, in steps,
         and at most `MAX_SEARCHED` of them.
-Rule 2: the texts of a search are read as they are stored, some at a time: their reader decodes them.
+Rule 2: the texts of a search are read as they are stored, some at a time, and a large one alone: their reader decodes
+        them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, literal, or_, select, tuple_
@@ -39,7 +41,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.reading import VersionKey, stored_contents
+from a2a_canvas.store.sql.reading import VersionKey, stored_contents, stored_sizes
 from a2a_canvas.store.sql.tables import ContextKeyText, artifacts
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
@@ -51,7 +53,9 @@ ROWS_PER_STEP = 200
 """Contexts that a search reads and compares in one step of the event loop: about 1 ms."""
 
 TEXTS_PER_STEP = 8
-"""Texts that a search reads at once: together they may have many megabytes."""
+"""Texts that a search reads at once."""
+CHARACTERS_PER_STEP = 1_000_000
+"""Characters of them, as they are stored, unless it is one text."""
 
 Rows = Sequence[RowMapping]
 
@@ -88,15 +92,16 @@ class SqlContexts:
         after, more = query.after, True
         while more:
             rows = await self._rows(_current_texts(query, after))
-            for first in range(0, len(rows), TEXTS_PER_STEP):
-                some = rows[first : first + TEXTS_PER_STEP]
+            after, more = _text_position(rows[-1]) if rows else None, len(rows) == ROWS_PER_STEP
+            while rows:
                 async with self._database.read() as connection:
+                    some = await connection.run_sync(_read_at_once, rows[:TEXTS_PER_STEP])
                     contents = await connection.run_sync(stored_contents, [_version_key(row) for row in some])
+                rows = rows[len(some) :]
                 for row in some:
                     read = partial(_read_text, contents.get(_version_key(row)))
                     title = title_of(row["context_id"], row["name"], row["request"])
                     yield StoredText(_text_position(row), row["context_id"], title, row["current"], read)
-            after, more = _text_position(rows[-1]) if rows else None, len(rows) == ROWS_PER_STEP
 
     async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
         rows = await self._rows(select(owned_contexts).where(*owned_rows.is_owned(context_id, owner)))
@@ -193,6 +198,14 @@ def _current_texts(query: TextQuery, after: TextPosition | None) -> Select[Any]:
 def _bind_position(position: ListPosition) -> ColumnElement[Any]:
     """A position, to be compared with `_POSITION`."""
     return tuple_(to_microseconds(position[0]), literal(position[1], ContextKeyText))
+
+
+def _read_at_once(connection: Connection, rows: Rows) -> Rows:
+    """The first of these artifacts: as many as are not too large together, and one at least."""
+    keys = [_version_key(row) for row in rows]
+    sizes = stored_sizes(connection, keys)
+    sums = accumulate(sizes.get(key.artifact, 0) for key in keys)
+    return rows[: max(1, sum(size <= CHARACTERS_PER_STEP for size in sums))]
 
 
 def _version_key(row: RowMapping) -> VersionKey:

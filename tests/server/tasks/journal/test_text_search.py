@@ -322,6 +322,18 @@ async def test_a_page_counts_what_it_has_decoded_though_it_was_not_searched(monk
     assert page.next == found_early.position
 
 
+async def test_texts_are_fetched_in_the_turn_of_their_search() -> None:
+    turn, in_turn = asyncio.Lock(), []
+
+    async def texts() -> AsyncGenerator[StoredText, None]:
+        for number in range(2):
+            in_turn.append(turn.locked())
+            yield stored(number, "sea")
+
+    await search_texts(TextQuery(words=("sea",)), texts(), turn)
+    assert in_turn == [True, True]
+
+
 async def test_a_search_that_is_full_reads_no_further_text() -> None:
     read: list[TextPosition] = []
 
