@@ -171,6 +171,7 @@ def encoded_length(size: int) -> bytes:
     return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + encoded_length(size >> 7)
 
 
+@pytest.mark.timeout(300)
 async def test_whatever_one_user_sends_over_grpc_the_requests_of_another_succeed(database: str, tmp_path: Path) -> None:
     async with world(database, tmp_path, calls=True) as w:
         chance = random.Random(2)

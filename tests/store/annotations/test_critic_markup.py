@@ -116,6 +116,7 @@ def in_order(marks: list[CriticMark] | tuple[CriticMark, ...]) -> list[tuple[int
     return sorted((each.span.start, each.span.end, repr(each)) for each in marks)
 
 
+@pytest.mark.timeout(300)  # 3,000 examples, on a busy machine
 @settings(max_examples=examples(3000))
 @given(marked_texts())
 @example(("{", [CriticMark(Span(1, 1), "+")]))
