@@ -272,13 +272,13 @@ class _ArtifactsEndpoint:
         """What is found in texts, which takes long: a search in names does not wait for it."""
         caller, query = caller_of(request), text_query(request.query_params)
 
-        async def found() -> Response:
+        async def answer() -> Response:
             async with self._searches.hold(f"in texts, of {caller.account}"):
                 page, shared = await self._contexts.search(caller, query)
             return _json(request, texts_json(page, prefix, shared))
 
         # Nobody reads the other answer; it is no error, so that it does not count as a refusal.
-        return await while_connected(request, found()) or Response(status_code=204)
+        return await while_connected(request, answer()) or Response(status_code=204)
 
     async def _share(self, request: Request, resource: ShareList | OneShare) -> Response:
         caller, context_id = caller_of(request), resource.context_id
