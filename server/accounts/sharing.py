@@ -6,8 +6,8 @@ Rule 1: only the owner of a context shares it, and only one with a name: what an
 Rule 2: a user has one share of a context at most: another one replaces it. A context may have many links.
 Rule 3: a user takes a limited number of shares, and of each giver a part of them. Whatever others give, there is room
         for one share of every giver. A user ends the shares that it has been given as their owners do.
-Rule 4: the token of a link is told once, when the link is made; only its hash is stored. It is the shard of the context
-        and 256 random bits, so a hash without salt is enough.
+Rule 4: the token of a link is shown once, when the link is made; only its hash is stored. It is the shard of the
+        context and 256 random bits, so a hash without salt is enough.
 """
 
 from __future__ import annotations

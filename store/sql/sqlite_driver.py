@@ -23,6 +23,8 @@ from sqlalchemy.dialects.sqlite.base import SQLiteExecutionContext
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import await_
 
+from a2a_canvas.store.threads import run_to_end
+
 T = TypeVar("T")
 
 DRIVER = "sqlite+threads"
@@ -40,13 +42,7 @@ class Threads:
     async def run(self, call: Callable[[], T]) -> T:
         """Run it to its end (rule 2)."""
         self._executor = self._executor or ThreadPoolExecutor(self._count, "sqlite")
-        running = asyncio.get_running_loop().run_in_executor(self._executor, call)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait([running])
-            running.exception()
-            raise
+        return await run_to_end(asyncio.get_running_loop().run_in_executor(self._executor, call))
 
     def close(self) -> None:
         if self._executor:

@@ -21,6 +21,7 @@ from a2a.server.context import ServerCallContext
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
@@ -68,7 +69,7 @@ async def while_connected(request: Request, answer: Coroutine[Any, Any, R]) -> R
     Args:
         request: its body has been read, or is of no interest.
     """
-    answering, leaving = asyncio.create_task(answer), asyncio.create_task(_disconnection(request))
+    answering, leaving = asyncio.create_task(answer), asyncio.create_task(wait_for_disconnect(request.receive))
     try:
         await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
         return answering.result() if answering.done() else None
@@ -78,8 +79,9 @@ async def while_connected(request: Request, answer: Coroutine[Any, Any, R]) -> R
         await asyncio.wait((answering, leaving))
 
 
-async def _disconnection(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client has left. It takes what is left of the body."""
+    while (await receive())["type"] != "http.disconnect":
         pass
 
 

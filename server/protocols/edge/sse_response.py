@@ -22,6 +22,8 @@ from typing import Final, TypeVar
 from anyio import CancelScope
 from starlette.types import Receive, Scope, Send
 
+from a2a_canvas.server.protocols.edge.http_requests import wait_for_disconnect
+
 T = TypeVar("T")
 
 PING_SECONDS: Final = 4.0
@@ -138,7 +140,6 @@ class SseResponse:
                 await self._send(send, self._ping)
 
     async def _cancel_at_disconnect(self, receive: Receive, stream: CancelScope) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await wait_for_disconnect(receive)
         self._disconnected = True
         stream.cancel()

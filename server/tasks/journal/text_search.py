@@ -24,6 +24,7 @@ from typing import Final, TypeVar
 
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.threads import run_to_end
 
 MAX_WORDS: Final = 20
 """Words of a search."""
@@ -34,7 +35,7 @@ MAX_TEXTS: Final = 1000
 MAX_BYTES: Final = 32_000_000
 """Bytes of their contents, searched or not."""
 MAX_EXCERPT: Final = 160
-"""Characters of a found line that are told."""
+"""Characters of an excerpt of a found line."""
 BEFORE: Final = 40
 """Characters of them that are before the first word."""
 SLICE: Final = 256 * 1024
@@ -185,12 +186,7 @@ async def _search(words: tuple[str, ...], text: str, turn: asyncio.Lock) -> tupl
 async def _run_step(turn: asyncio.Lock, step: Callable[..., R], *args: object) -> R:
     async with turn:
         await round_robin().long_step()
-        running = asyncio.create_task(asyncio.to_thread(step, *args))
-        try:
-            return await asyncio.shield(running)
-        finally:
-            # A thread cannot be cancelled: the turn ends when it does.
-            await asyncio.wait((running,))
+        return await run_to_end(asyncio.create_task(asyncio.to_thread(step, *args)))
 
 
 def search_slice(words: tuple[str, ...], text: str, progress: SearchProgress) -> SearchProgress:

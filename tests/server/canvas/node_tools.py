@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 NEEDS_NODE = "TESTS_NEED_NODE"
 ENVIRONMENT = {**os.environ, "LC_ALL": "en_GB.UTF-8"}
-"""Numbers and dates are written as the machine does it, unless it is told how."""
+"""Otherwise numbers and dates follow the locale of the machine."""
 
 
 def run_node(*arguments: Path | str, installed: str = "") -> str:

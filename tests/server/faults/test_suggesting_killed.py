@@ -1,4 +1,4 @@
-"""Where agents suggest, a server is killed in the middle of a rewrite: nothing of it is left, and the turn goes on."""
+"""Where agents suggest, a server is killed in the middle of a rewrite: nothing of it is left, and the turn resumes."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ Rule 2: it runs twice. The first run parses the text of strangers in pandoc's sa
 Rule 3: a run has no terminal, no variables of the server, no proxy that answers, and nothing but its input on stdin. It
         has SECONDS and MEMORY, and its process group is killed at the end, whatever the end is.
 Rule 4: RUNNING conversions run at a time, WAITING wait, and others are refused at once.
-Rule 5: a conversion ends with its process and its thread. A thread cannot be killed, so its place is free, and a client
-        is told that it took too long, once the step that the thread is in has ended.
+Rule 5: a conversion ends with its process and its thread. A thread cannot be killed, so a conversion that times out
+        fails, and frees its place, when the current step of its thread ends.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from a2a_canvas.server.protocols.artifacts.documents.document_formats import REA
 from a2a_canvas.server.protocols.artifacts.documents.paragraph_ends import write_paragraph_ends
 from a2a_canvas.server.protocols.artifacts.documents.source_tree import SOURCE_POSITIONS
 from a2a_canvas.server.protocols.artifacts.documents.word_review import ReviewMark, WordReview
+from a2a_canvas.store.threads import run_to_end
 
 T = TypeVar("T")
 _Args = ParamSpec("_Args")
@@ -212,14 +213,7 @@ class _Conversion:
 
 async def _in_thread(step: Callable[_Args, T], *args: _Args.args, **named: _Args.kwargs) -> T:
     """What a step returns, in a thread; a cancellation waits for its end (rule 5)."""
-    running = asyncio.ensure_future(asyncio.to_thread(step, *args, **named))
-    try:
-        return await asyncio.shield(running)
-    finally:
-        while not running.done():
-            # Of several cancellations the first is raised, when the step has ended.
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait((running,))
+    return await run_to_end(asyncio.ensure_future(asyncio.to_thread(step, *args, **named)))
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ test("it asks after a rest of typing, for the last query", async () => {
   assert.deepEqual(last(), { found: [of("c")], step: "done", why: "" });
 });
 
-test("it shows what is found while it goes on with the next page, and leaves out what is not wanted", async () => {
+test("it shows what it has found while it reads the next page, and omits what is not wanted", async () => {
   const { ask, requests, last } = searching(({ contextId }) => contextId !== "open");
   ask("tide");
   mock.timers.tick(REST_MS);
@@ -74,7 +74,7 @@ test("the next query aborts the request of the one before, whose answer is not s
   assert.deepEqual([last().found, last().step, requests.length], [[], "searching", 1]);
 });
 
-test("a failure is told with its reason, and the next query is asked for as ever", async () => {
+test("a failure is shown with its reason, and the next query is sent as usual", async () => {
   const { ask, requests, last } = searching();
   ask("tide");
   mock.timers.tick(REST_MS);

@@ -41,7 +41,7 @@ test("an item, a cell and a paragraph that came or went are marked whole", () =>
   assert.deepEqual(marked("First.\n\nThe one between.\n\nLast.\n", "First.\n\nLast.\n"), [["The one between."], []]);
 });
 
-test("a paragraph that was written anew is not mixed with the old one", () => {
+test("a rewritten paragraph is not mixed with the old one", () => {
   assert.deepEqual(marked("The tide comes in.\n", "Nobody lives here any more.\n"), [["The tide comes in."], ["Nobody lives here any more."]]);
 });
 

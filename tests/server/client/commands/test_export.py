@@ -82,7 +82,7 @@ async def test_after_an_undo_the_next_version_is_the_change_of_its_parent(doc: D
     assert (folder / "doc.md").read_text() == "one\n"
 
 
-async def test_what_is_gone_is_removed_by_a_commit_and_what_has_its_id_begins_anew(doc: Doc, folder: Path) -> None:
+async def test_what_is_gone_is_removed_by_a_commit_and_what_has_its_id_starts_over(doc: Doc, folder: Path) -> None:
     """A conversation can be deleted, and its id used again."""
     other = Doc(doc.served, doc.context, artifact_id="other")
     await other.run(other.operation("put", "Save other", text="x\n", name="other.md"))
