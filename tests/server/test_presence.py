@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from a2a_canvas.server.accounts.api_key import new_key
 from tests.server.app_server import Served
+from tests.sse_events import sse_events
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -61,16 +62,10 @@ async def move(served: Served, who: str, context: str, body: Json) -> tuple[int,
 async def rosters(served: Served, who: str, context: str) -> AsyncGenerator[Json, None]:
     path = f"/artifacts/{context}/events"
     async with served.http.stream("GET", path, headers=as_user(who)) as response:
-        fields: dict[str, str] = {}
-        async for line in response.aiter_lines():
-            name, _, value = line.partition(": ")
-            if line:
-                fields[name] = value
-                continue
+        async for fields in sse_events(response):
             if fields.get("event") == "presence":
                 assert {*fields} == {"event", "data"}
                 yield json.loads(fields["data"])
-            fields = {}
 
 
 async def shows(stream: AsyncGenerator[Json, None], expected: dict[str, list[Json]]) -> Json:

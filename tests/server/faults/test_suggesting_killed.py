@@ -31,6 +31,7 @@ from tests.server.faults.fault_scripts import COMPLETED, Json
 from tests.server.faults.observed_task import CANVAS, ObservedTask, said
 from tests.server.faults.server_processes import PATIENCE, ServerProcess, eventually, message, server_group
 from tests.server.faults.sse_client import Stream
+from tests.sse_events import sse_events
 
 OLD, NEW = "Low tide.\nHigh tide.\n", "Low tide.\nSpring tide.\nNeap tide.\n"
 RUN: Json = {"threadId": "c", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "Rewrite it."}]}
@@ -110,15 +111,9 @@ class Watchers:
 
 async def _changes(response: httpx.Response) -> AsyncIterator[tuple[str, str, Json]]:
     """The events that have an id: that, their name, their data."""
-    fields: dict[str, str] = {}
-    async for line in response.aiter_lines():
-        name, _, value = line.partition(": ")
-        if line:
-            fields[name] = value
-            continue
+    async for fields in sse_events(response):
         if "id" in fields:
             yield fields["id"], fields.get("event", "message"), json.loads(fields["data"])
-        fields = {}
 
 
 async def assert_untouched(server: ServerProcess, task_id: str) -> None:

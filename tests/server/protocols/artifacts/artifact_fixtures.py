@@ -25,6 +25,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
 from tests.fakes import Clock, contexts_of, ids, said
 from tests.loopback import serving_app
+from tests.sse_events import sse_events
 
 
 class ArtifactHarness:
@@ -133,12 +134,5 @@ async def _events(
     """The fields of each event."""
     async with client.stream("GET", f"/artifacts/{context}/events", headers=headers) as response:
         assert response.status_code == 200
-        fields: dict[str, str] = {}
-        async for line in response.aiter_lines():
-            name, _, value = line.partition(": ")
-            if line:
-                fields[name] = value
-            else:
-                if "data" in fields:
-                    yield fields
-                fields = {}
+        async for fields in sse_events(response):
+            yield fields
