@@ -83,6 +83,46 @@ class Reader(asyncio.Protocol):
             self._transport.abort()
 
 
+class ByteReader(asyncio.Protocol):
+    """Reads the bytes of an answer with a chunked body, `Connection: close`, and looks at nothing but its ends.
+
+    Attributes:
+        ended: the number of bytes, once the whole answer has been read; fails with its error.
+
+    Args:
+        request: sent first.
+    """
+
+    def __init__(self, request: bytes) -> None:
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._request = request
+        self._begun = b""
+        self._size = 0
+        self._last = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._begun = self._begun or data
+        self._size += len(data)
+        self._last = (self._last + data)[-len(LAST_CHUNK) :]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.ended.done():
+            return
+        if not self._begun.startswith(b"HTTP/1.1 200"):
+            self.ended.set_exception(exc or Refused(f"not a stream: {self._begun[:300].decode()}"))
+        elif self._last != LAST_CHUNK:
+            self.ended.set_exception(exc or StreamError("the stream broke off"))
+        else:
+            self.ended.set_result(self._size)
+
+
+LAST_CHUNK = b"0\r\n\r\n"
+
+
 class Chunked:
     """Decodes a chunked body (RFC 9112, section 7.1), cut anywhere; trailers are ignored.
 
