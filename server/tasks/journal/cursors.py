@@ -8,13 +8,17 @@ Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also w
 Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 Rule 6: cursors take turns (round_robin.py): one that is behind lets the others read, and everything else run.
+Rule 7: the more cursors wait for the next item, the longer they wait for the one after it (`spacing`). So a log wakes
+        4,000 cursors a second at most, each for all that was appended meanwhile, and its readers leave the server time
+        for others.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Generic, TypeVar
+from time import perf_counter
+from typing import Final, Generic, TypeVar
 
 from a2a_canvas.server.tasks.journal.round_robin import Place, round_robin
 
@@ -23,8 +27,19 @@ T = TypeVar("T")
 CHECK_SECONDS = 0.8
 """Together with the age of what is believed of shares, less than 2 seconds."""
 
+SPACED_FROM: Final = 40
+"""Fewer cursors are woken for each item."""
+SPACING_SECONDS: Final = 1 / 4000
+"""For each cursor that waits."""
+MAX_SPACING_SECONDS: Final = 0.25
+
 Check = Callable[[], Awaitable[None]]
 """Raises what ends an iteration that may not go on."""
+
+
+def spacing(waiting: int) -> float:
+    """The least time in seconds between two moments at which so many cursors of a log are woken (rule 7)."""
+    return min(waiting * SPACING_SECONDS, MAX_SPACING_SECONDS) if waiting >= SPACED_FROM else 0.0
 
 
 class _Link(Generic[T]):
@@ -43,6 +58,8 @@ class Log(Generic[T]):
         self.end: _Link[T] = _Link()
         self.failure: Exception | None = None
         self._waiting: dict[Place, None] = {}
+        self._woken_at = 0.0
+        self._waking: asyncio.TimerHandle | None = None
 
     def append(self, item: T) -> None:
         """Add an item; `wake` wakes the cursors that wait for it."""
@@ -55,9 +72,20 @@ class Log(Generic[T]):
         self.wake()
 
     def wake(self) -> None:
+        """Wake the cursors that wait, now or in a moment (rule 7)."""
+        if not self._waiting or self._waking:
+            return
+        loop = asyncio.get_running_loop()
+        due = self._woken_at + spacing(len(self._waiting))
+        if due <= loop.time():
+            self._wake()
+        else:
+            self._waking = loop.call_at(due, self._wake)
+
+    def _wake(self) -> None:
+        self._woken_at, self._waking = asyncio.get_running_loop().time(), None
         waiting, self._waiting = self._waiting, {}
-        if waiting:
-            round_robin().wake(waiting)
+        round_robin().wake(waiting)
 
     async def wait(self, until: float | None = None) -> float:
         """Wait until `wake` is called, or until a time of the event loop; returns when the reader's slice ends."""
@@ -82,6 +110,7 @@ class Cursor(Generic[T]):
         self._log = log
         self._at = log.end
         self._slice_end = 0.0
+        self._clock = perf_counter
 
     @property
     def has_next(self) -> bool:
@@ -91,7 +120,7 @@ class Cursor(Generic[T]):
     @property
     def may_continue(self) -> bool:
         """Whether the next item is there, and it is still this cursor's turn."""
-        return self.has_next and round_robin().clock() < self._slice_end
+        return self.has_next and self._clock() < self._slice_end
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
@@ -104,11 +133,15 @@ class Cursor(Generic[T]):
     async def _wait(self, until: float | None = None) -> None:
         if self._log.failure:
             raise self._log.failure
-        self._slice_end = await self._log.wait(until)
+        self._slice_end, self._clock = await self._log.wait(until), round_robin().clock
 
     async def _next(self) -> T:
         if not self.may_continue:
-            self._slice_end = await round_robin().next_slice()
+            self._slice_end, self._clock = await round_robin().next_slice(), round_robin().clock
+        return self.take()
+
+    def take(self) -> T:
+        """The next item, which must be there already."""
         assert self._at.filled
         item, self._at = self._at.filled
         return item
