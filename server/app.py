@@ -93,6 +93,7 @@ def _routes(components: Components) -> list[BaseRoute]:
             engine.metrics,
             engine.runtime.meter,
             components.pandoc,
+            components.encoded,
         ),
         *agui_routes(_agui(components)),
         rest_route(components.handler, REST_PREFIX),
@@ -111,6 +112,7 @@ def _agui(components: Components) -> AgUiConfig:
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
         metrics=engine.metrics,
+        encoded=components.encoded,
     )
 
 

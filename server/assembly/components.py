@@ -18,6 +18,7 @@ from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOp
 from a2a_canvas.server.protocols.a2a_v1.operations.push_payload import PushPayloads
 from a2a_canvas.server.protocols.artifacts.documents.document_formats import DOCUMENT_FORMATS
 from a2a_canvas.server.protocols.artifacts.documents.pandoc import Pandoc
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -69,6 +70,7 @@ class Components:
     card: CurrentCard
     sharing: Sharing
     handler: A2AHandler
+    encoded: EncodedEvents
     push: PushDelivery
     pandoc: Pandoc
 
@@ -102,6 +104,7 @@ def make_components(engine: Engine) -> Components:
     card = CurrentCard(loaded, partial(tools_from, engine.sources), authenticator.security, sign)
     sharing = _sharing(engine)
     check = TargetCheck(AllowedTargets.parse(settings.push_allow), SystemLookup())
+    encoded = EncodedEvents()
     handler = A2AHandler(
         engine.runtime,
         loaded.content,
@@ -111,6 +114,7 @@ def make_components(engine: Engine) -> Components:
         expose_thinking=settings.expose_thinking,
         current_card=card,
         metrics=engine.metrics,
+        encoded=encoded,
     )
     return Components(
         engine,
@@ -124,6 +128,7 @@ def make_components(engine: Engine) -> Components:
         card,
         sharing,
         handler,
+        encoded,
         PushDelivery(backend.push, PushPayloads(engine.runtime), PushSender(check), clock.now, engine.metrics),
         pandoc,
     )

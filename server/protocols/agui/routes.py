@@ -44,6 +44,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.protocols.edge.http_requests import caller_of, end_with_credential
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import wait_for_start
@@ -87,6 +88,7 @@ class AgUiConfig:
     expose_thinking: bool = True
     cancel_on_disconnect: bool = False
     metrics: Metrics = field(default_factory=Metrics)
+    encoded: EncodedEvents = field(default_factory=EncodedEvents)
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
@@ -116,7 +118,9 @@ class _RunEndpoint:
                 return
             try:
                 on_disconnect = partial(self._leave, watch) if self._agui.cancel_on_disconnect else None
-                response = run_response(opened, final_event_of(scope), on_disconnect, self._agui.metrics)
+                response = run_response(
+                    opened, final_event_of(scope), on_disconnect, self._agui.metrics, self._agui.encoded
+                )
                 await response(scope, receive, send)
             finally:
                 watch.stop()

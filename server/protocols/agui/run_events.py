@@ -15,7 +15,8 @@ Rule 5: `assistant` is the whole reply, which cannot be appended to. While the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ag_ui import core
@@ -32,9 +33,15 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.edit_events import EditChunk, EditStarted
+from a2a_canvas.store.text.rope import Rope
 
 UNAVAILABLE = "unavailable"
 """The code of an error after which the same run can be sent again. All other codes are states of the task."""
+
+
+Piece = tuple[Hashable | None, Callable[[], core.BaseEvent | None]]
+"""A name, and how to make the event that has it. Of one entry it is the same for all runs with the same view; None if
+there is none."""
 
 
 class RunProjection:
@@ -49,6 +56,7 @@ class RunProjection:
 
     Attributes:
         ended: the last event has been made.
+        view: what others have who see the same of the task.
     """
 
     def __init__(
@@ -62,6 +70,7 @@ class RunProjection:
         history: Sequence[core.Message] | None = (),
     ) -> None:
         self.ended = False
+        self.view: Hashable = ("agui", snapshot.task_id, expose_thinking)
         self._snapshot = snapshot
         self._state = state
         self._thread_id, self._run_id = thread_id, run_id
@@ -90,12 +99,12 @@ class RunProjection:
             yield _custom(turn_ext.turn_event("final_message_start"))
         if record.reply:
             yield from self._messages.begin(record.progress.round, record.reply)
-            yield from map(_custom, self._reply.send())
+            yield from map(_assistant, self._reply.send())
         for edit in record.open_edits.values():
             of = (edit.edit_id, edit.artifact_id, edit.selection)
-            yield from _turn_event(EditStarted(*of, edit.strategy, edit.version, edit.mode))
+            yield _custom(turn_ext.edit_event(EditStarted(*of, edit.strategy, edit.version, edit.mode)))
             if edit.text:
-                yield from _turn_event(EditChunk(*of, str(edit.text)))
+                yield _custom(turn_ext.edit_event(EditChunk(*of, str(edit.text))))
 
     def project(self, entry: Entry, *, behind: bool = False) -> Iterator[core.BaseEvent]:
         """The events for an entry.
@@ -103,18 +112,22 @@ class RunProjection:
         Args:
             behind: the next entry exists already: the reply so far would be out of date.
         """
+        made = (make() for _, make in self.pieces(entry, behind=behind))
+        return (event for event in made if event is not None)
+
+    def pieces(self, entry: Entry, *, behind: bool = False) -> Iterator[Piece]:
+        """The events for an entry, not made yet. Those that depend on what this subscriber has have no name."""
         event = entry.event
-        yield from map(_custom, self._reply.send_before(event))
+        for text in self._reply.send_before(event):
+            yield ("before", len(text)), partial(_assistant, text)
         if shown := self._filter.filter(event):
-            yield from self._messages.project(shown)
-            yield from _turn_event(shown)
-        yield from map(_custom, self._reply.follow(event, behind=behind))
+            yield from _own(self._messages.project(shown))
+            yield "turn", partial(_turn_event, shown)
+        for text in self._reply.follow(event, behind=behind):
+            yield ("after", len(text)), partial(_assistant, text)
         if isinstance(event, AnnotationsChanged):
-            yield core.CustomEvent(name="annotations", value=changes_json(event))
-        if isinstance(event, ev.StatusChanged):
-            yield from self._status(event)
-        else:
-            yield from self._delta(event)
+            yield "annotations", lambda: core.CustomEvent(name="annotations", value=changes_json(event))
+        yield from _own(self._status(event) if isinstance(event, ev.StatusChanged) else self._delta(event))
 
     def _delta(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
         yield from self._agent.project(event)
@@ -175,10 +188,21 @@ def _custom(wire: turn_ext.TurnEventJson) -> core.BaseEvent:
     return core.CustomEvent(name=wire["event_type"], value=wire["data"])
 
 
-def _turn_event(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
+def _assistant(content: Rope) -> core.BaseEvent:
+    return _custom(turn_ext.assistant_event(content))
+
+
+def _turn_event(event: ev.TurnEvent) -> core.BaseEvent | None:
     wire = turn_ext.to_turn_event(event)
-    if wire:
-        yield _custom(wire)
+    return None if wire is None else _custom(wire)
+
+
+def _own(events: Iterator[core.BaseEvent]) -> Iterator[Piece]:
+    return ((None, partial(_itself, event)) for event in events)
+
+
+def _itself(event: core.BaseEvent) -> core.BaseEvent:
+    return event
 
 
 def _approvals(message: ev.AgentMessage | None) -> dict[str, Any]:

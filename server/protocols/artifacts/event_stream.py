@@ -24,6 +24,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from a2a.types import a2a_pb2 as pb
@@ -35,6 +36,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.projection.annotation_json import changes_json
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.presence_forms import roster_json
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
@@ -63,6 +65,7 @@ def event_stream(
     presence: AsyncGenerator[Roster, None],
     last_event_id: str | None,
     metrics: Metrics,
+    encoded: EncodedEvents,
 ) -> SseResponse:
     """The response to a client that has everything up to `last_event_id`.
 
@@ -70,8 +73,9 @@ def event_stream(
         opening: the subscription, which may still be opening, or be refused.
         activity, presence: of the context; they are not started before the subscription is open.
         metrics: measure how late changes are sent.
+        encoded: where changes are kept that others get, too.
     """
-    events = _events(context_id, opening, last_event_id, metrics)
+    events = _events(context_id, opening, last_event_id, metrics, encoded)
     beside = (
         _beside(opening, activity, "activity", activity_json),
         _beside(opening, presence, "presence", roster_json),
@@ -95,7 +99,11 @@ async def _beside(
 
 
 async def _events(
-    context_id: str, opening: asyncio.Future[ContextSubscription], last_event_id: str | None, metrics: Metrics
+    context_id: str,
+    opening: asyncio.Future[ContextSubscription],
+    last_event_id: str | None,
+    metrics: Metrics,
+    encoded: EncodedEvents,
 ) -> AsyncGenerator[bytes, None]:
     try:
         following = await opening
@@ -110,7 +118,8 @@ async def _events(
     with suppress(StreamLost, UnauthenticatedError, Unavailable):
         async for change in changes:
             at = change.entry.at
-            yield _change(context_id, change)
+            key = ("context", context_id, change.incarnation, change.position)
+            yield encoded.encode(key, partial(_change, context_id, change), bytes)
             del change
             metrics.record_sent(at)
 

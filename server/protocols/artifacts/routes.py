@@ -98,6 +98,7 @@ from a2a_canvas.server.protocols.artifacts.refusals import (
     not_acceptable,
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.protocols.edge.http_requests import (
     ANYTHING,
     caller_of,
@@ -146,10 +147,12 @@ def artifact_routes(
     metrics: Metrics | None = None,
     meter: Meter | None = None,
     pandoc: Pandoc | None = None,
+    encoded: EncodedEvents | None = None,
 ) -> list[Route]:
     """`/artifacts` and everything below it. The routes accept every method, and refuse a wrong one themselves."""
     conversions = Conversions(pandoc or Pandoc())
-    endpoint = _ArtifactsEndpoint(contexts, sharing, limits, metrics or Metrics(), meter or Meter(), conversions)
+    shared = (metrics or Metrics(), meter or Meter(), conversions, encoded or EncodedEvents())
+    endpoint = _ArtifactsEndpoint(contexts, sharing, limits, *shared)
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
@@ -162,8 +165,10 @@ class _ArtifactsEndpoint:
         metrics: Metrics,
         meter: Meter,
         conversions: Conversions,
+        encoded: EncodedEvents,
     ) -> None:
         self._meter = meter
+        self._encoded = encoded
         self._conversions = conversions
         self._sharing = sharing
         self._contexts = contexts
@@ -214,7 +219,7 @@ class _ArtifactsEndpoint:
             opening = await wait_for_start(_follow(context, request))
             last = request.headers.get("last-event-id")
             beside = context.activity(), context.presence()
-            return event_stream(resource.context_id, opening, *beside, last, self._metrics)
+            return event_stream(resource.context_id, opening, *beside, last, self._metrics, self._encoded)
         await context.check_begun()
         if isinstance(resource, ContextPresence):
             return await self._move(request, context)

@@ -231,7 +231,8 @@ class _GrpcCall:
         return check_message(request, limits) or check_required(request)
 
     def _write(self, response: Any) -> Any:
-        return bytes(self.inner.response_serializer(response)) if self.version else response
+        is_written = isinstance(response, bytes) or not self.version
+        return response if is_written else bytes(self.inner.response_serializer(response))
 
     async def _abort(self, refusal: Refusal, context: Context) -> NoReturn:
         # The SDK's client of 0.3 knows the kind of an error by this name only, and its service writes it, too.

@@ -11,7 +11,7 @@ Rule 4: the changes of artifacts and annotations by all tasks of a context are o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import Protocol
@@ -39,6 +39,9 @@ from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore, InMemoryAnnotations
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 
+MOST_READY = 50
+"""The most entries that are sent together: a subscriber that is far behind does not delay the others."""
+
 
 class ReadableLog(Log[Entry]):
     """One task: its current record, and its entries."""
@@ -65,18 +68,22 @@ class TaskSubscription:
         """Whether the next entry is there already."""
         return self._cursor.has_next
 
-    @property
-    def may_continue(self) -> bool:
-        """Whether the next entry can be read without waiting."""
-        return self._cursor.may_continue
-
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self
 
     async def __anext__(self) -> Entry:
         if self._ended:
             raise StopAsyncIteration
-        entry = await anext(self._cursor)
+        return self._read(await anext(self._cursor))
+
+    def ready(self, limit: int) -> Iterator[Entry]:
+        """The next entries, as long as they are there and it is still this subscriber's turn; at most `limit`."""
+        for _ in range(limit):
+            if self._ended or not self._cursor.may_continue:
+                return
+            yield self._read(self._cursor.take())
+
+    def _read(self, entry: Entry) -> Entry:
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
         return entry
 

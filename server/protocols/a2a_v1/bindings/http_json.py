@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3.proto_utils import ToProto
@@ -20,20 +20,21 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import A2A_JSON_MEDIA_TYPE
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import Message
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import (
+    EVENT_JSON,
     EventStream,
     Json,
     Operations,
     answer_json,
-    event_json,
     to_legacy,
 )
+from a2a_canvas.server.protocols.a2a_v1.projection.encoding import EventForm
 from a2a_canvas.server.protocols.edge.availability import retry_header
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse
@@ -64,12 +65,12 @@ class _RestEndpoint:
 
     async def _respond(self, call: Call, request: Request) -> ASGIApp:
         try:
-            answer = await self._operations.run(call, request)
+            answer = await self._operations.run(call, request, _LEGACY_EVENT if call.legacy else EVENT_JSON)
         except A2AError as error:
             payload = rest_error_payload(error)
             return JSONResponse(payload, payload["error"]["code"], retry_header(error))
         if isinstance(answer, EventStream):
-            return SseResponse(answer.encode(_legacy_event if call.legacy else event_json))
+            return SseResponse(answer.encode())
         if call.legacy:
             return JSONResponse(_legacy_answer(call, answer))
         return JSONResponse(answer_json(call, answer) if answer else {}, media_type=A2A_JSON_MEDIA_TYPE)
@@ -83,8 +84,7 @@ def _refusal(request: Request) -> ASGIApp:
     return rest_response(no_such_path(path, dict.fromkeys(REST_PATHS, ""), prefix))
 
 
-def _legacy_event(event: Message) -> Json:
-    return MessageToDict(ToProto.stream_response(to_legacy(event)))
+_LEGACY_EVENT: Final = EventForm(lambda event: to_json(MessageToDict(ToProto.stream_response(to_legacy(event)))))
 
 
 def _legacy_answer(call: Call, answer: Any) -> Json:

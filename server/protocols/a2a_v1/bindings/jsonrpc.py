@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Final
 
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
@@ -26,13 +26,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import (
+    EVENT_JSON,
     EventStream,
     Json,
     Operations,
     answer_json,
-    event_json,
     to_legacy,
 )
+from a2a_canvas.server.protocols.a2a_v1.projection.encoding import EventForm
 from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
@@ -52,7 +53,7 @@ class _JsonRpcEndpoint:
     async def respond(self, request: Request) -> ASGIApp:
         call: Call = request.scope[CALL]
         try:
-            answer = await self._operations.run(call, request)
+            answer = await self._operations.run(call, request, _LEGACY_EVENT if call.legacy else EVENT_JSON)
         except A2AError as error:
             note_refusal(request.scope, type(error))
             if call.legacy and self._operations.streams(call):
@@ -64,12 +65,12 @@ class _JsonRpcEndpoint:
 
 
 def _sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, None]:
-    return events.encode(lambda event: _response(call, event_json(event)))
+    return events.encode(b'{"result":', b',"id":%b,"jsonrpc":"2.0"}' % to_json(call.id))
 
 
 async def _legacy_sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, None]:
     try:
-        async for event in events.encode(lambda event: _response(call, _legacy_json(event))):
+        async for event in _sse(call, events):
             yield event
     except A2AError as error:
         async for event in _error_event(call, error):
@@ -99,3 +100,6 @@ def _result(call: Call, answer: Message | None) -> Json | list[Json] | None:
 def _legacy_json(answer: Message) -> Json:
     written: dict[str, Any] = to_legacy(answer).model_dump(mode="json", by_alias=True, exclude_none=True)
     return written
+
+
+_LEGACY_EVENT: Final = EventForm(lambda event: to_json(_legacy_json(event)))

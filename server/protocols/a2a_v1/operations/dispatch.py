@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from a2a.compat.v0_3 import conversions
 from a2a.compat.v0_3.context_builders import V03ServerCallContextBuilder
@@ -17,8 +17,8 @@ from google.protobuf.message import Message
 from pydantic_core import to_json
 from starlette.requests import Request
 
-from a2a_canvas.server.protocols.a2a_v1.projection.projection import Streamed
-from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, LEGACY, JsonUpdate
+from a2a_canvas.server.protocols.a2a_v1.projection.encoding import EVENT_FORM, EventForm
+from a2a_canvas.server.protocols.a2a_v1.projection.update_json import LEGACY, JsonUpdate
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK, caller_of
 from a2a_canvas.server.protocols.edge.sse_response import sse_event, wait_for_start
 from a2a_canvas.server.protocols.guard.calls import Call
@@ -30,17 +30,24 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """The events of a streaming operation. `first` may be pending (`wait_for_start`); None if there is no event."""
+    """The events of a streaming operation.
 
-    first: asyncio.Future[Streamed | None]
-    rest: AsyncIterator[Streamed]
+    Attributes:
+        first: may be pending (`wait_for_start`); None if there is no event.
+        rest: as the first, an event, or several that are encoded already.
+        form: that of the encoded ones.
+    """
 
-    async def encode(self, write: Callable[[Any], Json]) -> AsyncGenerator[bytes, None]:
-        """The events of an `SseResponse`."""
+    first: asyncio.Future[Any]
+    rest: AsyncIterator[Any]
+    form: EventForm
+
+    async def encode(self, before: bytes = b"", after: bytes = b"") -> AsyncGenerator[bytes, None]:
+        """The events of an `SseResponse`, with what is put around the data of each."""
         event = await self.first
         while event is not None:
-            together = event if isinstance(event, tuple) else (event,)
-            yield b"".join(sse_event(to_json(write(each))) for each in together)
+            together = event if isinstance(event, tuple) else (self.form.write(event),)
+            yield b"".join(sse_event(b"%b%b%b" % (before, each, after)) for each in together)
             event = await anext(self.rest, None)
 
 
@@ -69,15 +76,19 @@ class Operations:
     def streams(self, call: Call) -> bool:
         return call.operation in self._streaming
 
-    async def run(self, call: Call, request: Request) -> Message | EventStream | None:
-        """The answer of the operation. Failures before a stream begins are raised here."""
+    async def run(self, call: Call, request: Request, form: EventForm) -> Message | EventStream | None:
+        """The answer of the operation. Failures before a stream begins are raised here.
+
+        Args:
+            form: of the events, if it streams.
+        """
         context = (self._legacy_context if call.legacy else self._context)(request)
-        context.state[AS_JSON], context.state[CALLER] = not call.legacy, caller_of(request)
+        context.state[EVENT_FORM], context.state[CALLER] = form, caller_of(request)
         context.state[STREAM_CHECK] = request.scope.get(STREAM_CHECK)
         context.state[LEGACY] = call.legacy
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)
-            return EventStream(await wait_for_start(anext(events, None)), events)
+            return EventStream(await wait_for_start(anext(events, None)), events, form)
         answer: Message | None = await self._unary[call.operation](call.params, context)
         if answer and answer.ByteSize() > SMALL_BODY_BYTES:
             await round_robin().long_step()
@@ -123,6 +134,10 @@ def event_json(event: Message | JsonUpdate) -> Json:
     if isinstance(event, JsonUpdate):
         return {event.member: event.fields}
     return {_ALTERNATIVES[type(event)]: MessageToDict(event)}
+
+
+EVENT_JSON: Final = EventForm(lambda event: to_json(event_json(event)), as_json=True)
+"""1.0 over JSON-RPC and HTTP+JSON."""
 
 
 def answer_json(call: Call, answer: Message) -> Json:

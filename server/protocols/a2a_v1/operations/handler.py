@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from functools import wraps
+from itertools import chain
 from typing import Any, TypeVar
 
 from a2a.server.context import ServerCallContext
@@ -33,10 +34,16 @@ from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field, to_a2a_erro
 from a2a_canvas.server.protocols.a2a_v1.operations.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.operations.share_operations import answer_share_operation, share_operation
+from a2a_canvas.server.protocols.a2a_v1.projection.encoding import (
+    EVENT_FORM,
+    EventForm,
+    TaskEncoder,
+)
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions, check_required
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_ids, check_tenant, check_text, user_message
-from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, Streamed, TaskProjection, to_task
-from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, LEGACY
+from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection.update_json import LEGACY
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call, end_with_credential
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -44,14 +51,14 @@ from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.journal.journal import MOST_READY, TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
-MOST_READY = 50
-"""The most events that are sent together: a subscriber that is far behind does not delay the others."""
+Streamed = A2AEvent | pb.Message | tuple[bytes, ...]
+"""What a handler streams: an event or a message; or several events that are ready together, encoded (`EVENT_FORM`)."""
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -103,6 +110,7 @@ class A2AHandler(RequestHandler):
         sharing: None if nothing can be shared.
         expose_thinking: clients of turn:v1 may see the model's thinking.
         metrics: measure how late entries are sent.
+        encoded: where events are kept that others get, too.
         current_card: the current card, served to authenticated callers as the extended one; None if there is none.
     """
 
@@ -116,6 +124,7 @@ class A2AHandler(RequestHandler):
         sharing: Sharing | None = None,
         expose_thinking: bool = True,
         metrics: Metrics | None = None,
+        encoded: EncodedEvents | None = None,
         current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
@@ -126,6 +135,7 @@ class A2AHandler(RequestHandler):
         self._limits = limits or BodyLimits()
         self._expose_thinking = expose_thinking
         self._metrics = metrics or Metrics()
+        self._encoded = encoded or EncodedEvents()
         self._current_card = current_card
 
     @_unary
@@ -206,33 +216,33 @@ class A2AHandler(RequestHandler):
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[Streamed, None]:
-        """The events of a stream; for a reader of JSON (`AS_JSON`) as tuples of those that are ready together."""
-        as_json = context.state.get(AS_JSON, False)
+        """The events of a stream; with a form, those that are ready together are encoded, all but the first ones."""
+        form: EventForm | None = context.state.get(EVENT_FORM)
         end_with_credential(following, context.state)
         projection = TaskProjection(
             following.snapshot,
             _activated_extensions(context),
             ends_at_pause=ends_at_pause,
             expose_thinking=self._expose_thinking,
-            as_json=as_json,
+            as_json=form is not None and form.as_json,
         )
         await round_robin().next_slice()
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
             return
-        ready: list[A2AEvent] = []
-        oldest = following.snapshot.changed_at
-        async for entry in following:
-            oldest = oldest if ready else entry.at
-            ready += projection.project(entry, behind=following.has_next)
-            ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
-            if ready and (ended or not as_json or not following.may_continue or len(ready) >= MOST_READY):
-                together: list[Streamed] = [tuple(ready)] if as_json else [*ready]
-                for each in together:
+        project = TaskEncoder(self._encoded, projection, form).encode if form else projection.project
+        async for first in following:
+            ready: list[Any] = []
+            for entry in chain((first,), following.ready(MOST_READY - 1)):
+                ready += project(entry, behind=following.has_next)
+                ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
+                if ended:
+                    break
+            if ready:
+                for each in (tuple(ready),) if form else ready:
                     yield each
-                ready.clear()
-                self._metrics.record_sent(oldest)
+                self._metrics.record_sent(first.at)
             if ended:
                 return
 

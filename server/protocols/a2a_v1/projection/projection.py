@@ -13,8 +13,9 @@ Rule 5: `assistant`, `completed` and `stream_end` are made here: the journal kee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -44,8 +45,9 @@ LABEL_INTERVAL = timedelta(seconds=1)
 A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent | JsonUpdate
 """What a subscriber is sent; a `JsonUpdate` only if it reads A2A's JSON."""
 
-Streamed = A2AEvent | pb.Message | tuple[A2AEvent, ...]
-"""What a handler streams: an event, or several that are ready together; or one message."""
+Piece = tuple[Hashable, Callable[[], A2AEvent | None]]
+"""A name, and how to make the event that has it. Of one entry, all subscribers with the same view for whom a name comes
+up get the same event by it; None if there is none."""
 
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,
@@ -106,6 +108,9 @@ class TaskProjection:
         ends_at_pause: its stream ends when the task asks for input.
         expose_thinking: turn events include thinking.
         as_json: the subscriber reads A2A's JSON: frequent updates are written as JSON directly (update_json.py).
+
+    Attributes:
+        view: what others have who see the same of the task.
     """
 
     def __init__(
@@ -121,6 +126,7 @@ class TaskProjection:
         self._as_json = as_json
         self._ids = (snapshot.task_id, public_id(snapshot.context_id))
         self._activated = activated
+        self.view: Hashable = (snapshot.task_id, activated.turn, activated.canvas, expose_thinking)
         self._ends_at_pause = ends_at_pause
         self._filter = turn_ext.ThinkingFilter(expose_thinking, snapshot.progress.thinking)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
@@ -136,8 +142,8 @@ class TaskProjection:
         yield to_task(record, self._activated)
         if self._activated.turn and not record.state.settled and record.progress.phase is Phase.ASSISTANT:
             yield self._event(record, turn=turn_ext.turn_event("final_message_start"))
-            for reply in self._reply.send():
-                yield self._event(record, turn=reply)
+            for text in self._reply.send():
+                yield self._event(record, turn=turn_ext.assistant_event(text))
 
     def ends(self, state: State) -> bool:
         """Whether the stream ends with a status of `state`."""
@@ -149,20 +155,28 @@ class TaskProjection:
         Args:
             behind: the next entry exists already: the reply so far would be out of date.
         """
+        made = (make() for _, make in self.pieces(entry, behind=behind))
+        return (event for event in made if event is not None)
+
+    def pieces(self, entry: Entry, *, behind: bool = False) -> Iterator[Piece]:
+        """The events of an entry, not made yet. Each is made at any time, or never."""
         if self._activated.turn:
-            yield from (self._event(entry, turn=wire) for wire in self._turn_wires(entry, behind))
+            for name, wire in self._turn_wires(entry, behind):
+                yield name, partial(self._turn_event, entry, wire)
         event = entry.event
         match event:
             case ArtifactChanged():
-                yield self._artifact_update(event, entry)
+                yield "artifact", partial(self._artifact_update, event, entry)
             case StatusChanged():
-                yield self._status_update(event.state, self._status_message(event.message, entry.at), entry)
+                message = self._status_message(event.message, entry.at)
+                name = "status" if message is event.message else "status without its message"
+                yield name, partial(self._status_update, event.state, message, entry)
             case EditStarted() | EditChunk() | EditCompleted() | EditSuggested() | EditAborted() if (
                 self._activated.canvas
             ):
-                yield self._event(entry, canvas=canvas_ext.edit_metadata(event))
+                yield "edit", lambda: self._event(entry, canvas=canvas_ext.edit_metadata(event))
             case AnnotationsChanged() if self._activated.canvas:
-                yield self._event(entry, canvas={"annotations": changes_json(event)})
+                yield "annotations", lambda: self._event(entry, canvas={"annotations": changes_json(event)})
             case _:
                 pass
 
@@ -211,18 +225,26 @@ class TaskProjection:
         update.metadata.update(metadata)
         return update
 
-    def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
+    def _turn_event(self, entry: Entry, wire: _Wire) -> A2AEvent | None:
+        turn = wire()
+        return None if turn is None else self._event(entry, turn=turn)
+
+    def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[tuple[Hashable, _Wire]]:
         event = entry.event
-        yield from self._reply.send_before(event)
-        shown = self._filter.filter(event)
-        own = turn_ext.to_turn_event(shown) if shown else None
-        if own:
-            yield own
-        yield from self._reply.follow(event, behind=behind)
+        for text in self._reply.send_before(event):
+            yield ("before", len(text)), partial(turn_ext.assistant_event, text)
+        if shown := self._filter.filter(event):
+            yield "turn", partial(turn_ext.to_turn_event, shown)
+        for text in self._reply.follow(event, behind=behind):
+            yield ("after", len(text)), partial(turn_ext.assistant_event, text)
         if isinstance(event, StatusChanged) and event.state.settled:
-            yield turn_ext.completed_event(event.message.text if event.message else "")
+            text_of_end = event.message.text if event.message else ""
+            yield "completed", partial(turn_ext.completed_event, text_of_end)
             if self.ends(event.state):
-                yield turn_ext.STREAM_END
+                yield "end", lambda: turn_ext.STREAM_END
+
+
+_Wire = Callable[[], turn_ext.TurnEventJson | None]
 
 
 def _metadata(

@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext
-from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditStarted, EditSuggested
+from a2a_canvas.store.edit_events import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, EditSuggested
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
 
@@ -24,9 +24,9 @@ def turn_event(event_type: str, **data: Any) -> TurnEventJson:
     return {"event_type": event_type, "data": data}
 
 
-def assistant_event(content: str) -> TurnEventJson:
+def assistant_event(content: Rope) -> TurnEventJson:
     """The whole visible text of the round so far; it replaces the text shown before."""
-    return turn_event("assistant", content=content, replace=True)
+    return turn_event("assistant", content=str(content), replace=True)
 
 
 def completed_event(content: str) -> TurnEventJson:
@@ -45,6 +45,8 @@ all."""
 class ReplySoFar:
     """The visible text of a round as one subscriber follows it, and when `assistant` sends it whole again.
 
+    Its methods yield that text when it is to be sent.
+
     Args:
         text: the reply where the subscriber's stream begins.
     """
@@ -54,17 +56,17 @@ class ReplySoFar:
         self._sent_length = 0
         self._due = False
 
-    def send(self) -> Iterator[TurnEventJson]:
+    def send(self) -> Iterator[Rope]:
         """The reply so far, if there is one."""
         self._due, self._sent_length = False, len(self._text)
         if self._text:
-            yield assistant_event(str(self._text))
+            yield self._text
 
-    def send_before(self, event: ev.TurnEvent) -> Iterator[TurnEventJson]:
+    def send_before(self, event: ev.TurnEvent) -> Iterator[Rope]:
         """The reply, if it has grown since it was sent and `event` ends its text."""
         return self.send() if self._due and _ends_text(event) else iter(())
 
-    def follow(self, event: ev.TurnEvent, *, behind: bool) -> Iterator[TurnEventJson]:
+    def follow(self, event: ev.TurnEvent, *, behind: bool) -> Iterator[Rope]:
         """The reply after `event`, if it has grown enough.
 
         Args:
@@ -181,10 +183,15 @@ def _result(event: ev.TurnEvent) -> TurnEventJson | None:
         case ev.FinalMessageStarted():
             return turn_event("final_message_start")
         case EditStarted() | EditChunk() | EditCompleted() | EditSuggested() | EditAborted():
-            event_type, data = canvas_ext.edit_turn_event(event)
-            return turn_event(event_type, **data)
+            return edit_event(event)
         case _:
             return None
+
+
+def edit_event(event: EditEvent) -> TurnEventJson:
+    """An event of an edit."""
+    event_type, data = canvas_ext.edit_turn_event(event)
+    return turn_event(event_type, **data)
 
 
 def _carriable(value: Any) -> bool:

@@ -18,10 +18,6 @@ from a2a_canvas.store.models import TextPart
 
 Json = dict[str, Any]
 
-AS_JSON: Final = "a2a_canvas.as_json"
-"""The key in the state of a call's context that says that its events go out as the JSON of A2A 1.0."""
-
-
 LEGACY: Final = "a2a_canvas.legacy"
 """The key in the state of a call's context that says that the caller speaks A2A 0.3."""
 

@@ -67,7 +67,8 @@ class Client:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["body"].startswith(b"data: "):
-            self.events.append(json.loads(message["body"].removeprefix(b"data: ")))
+            events = message["body"].strip().split(b"\n\n")
+            self.events += [json.loads(event.removeprefix(b"data: ")) for event in events]
             self._news.set()
         else:
             self._body += message["body"]

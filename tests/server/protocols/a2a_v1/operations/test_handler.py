@@ -1,6 +1,7 @@
 """What the handler decides by itself; what it does with a runtime behind it is in tests/server/test_app.py."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,11 +14,12 @@ from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import BlockPosition, ToolInputAdded
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import event_json
-from a2a_canvas.server.protocols.a2a_v1.operations.handler import MOST_READY, A2AHandler
-from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON
+from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import EVENT_JSON
+from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.projection.encoding import EVENT_FORM
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import MOST_READY
 from a2a_canvas.server.tasks.journal.round_robin import BUDGET
 from a2a_canvas.server.wire import TURN
 from tests.fakes import Hold, answer, said, text
@@ -70,7 +72,7 @@ async def no_work() -> AsyncIterator[None]:
 
 async def read(handler: A2AHandler, task_id: str, *, as_json: bool) -> tuple[list[Any], asyncio.Future[Any]]:
     """What a subscriber gets, and the task that reads it."""
-    context = ServerCallContext(state={AS_JSON: as_json}, requested_extensions={TURN})
+    context = ServerCallContext(state={EVENT_FORM: EVENT_JSON} if as_json else {}, requested_extensions={TURN})
     events, seen = handler.on_subscribe_to_task(pb.SubscribeToTaskRequest(id=task_id), context), []
     seen.append(await anext(events))
 
@@ -99,7 +101,8 @@ async def test_a_reader_of_json_gets_what_is_ready_together_and_the_same_as_any_
     batches = [event for event in together if isinstance(event, tuple)]
     assert max(map(len, batches)) == MOST_READY
     flat = [each for event in together for each in (event if isinstance(event, tuple) else (event,))]
-    assert [event_json(each) for each in flat] == [event_json(each) for each in one_by_one]
+    encoded = [each if isinstance(each, bytes) else EVENT_JSON.write(each) for each in flat]
+    assert [json.loads(each) for each in encoded] == [json.loads(EVENT_JSON.write(each)) for each in one_by_one]
     assert len(flat) > len(written)
 
 
@@ -114,7 +117,7 @@ async def test_the_loop_turns_while_500_subscribers_are_behind(as_json: bool) ->
 
     async def subscriber() -> None:
         nonlocal sent
-        context = ServerCallContext(state={AS_JSON: as_json}, requested_extensions={TURN})
+        context = ServerCallContext(state={EVENT_FORM: EVENT_JSON} if as_json else {}, requested_extensions={TURN})
         async for event in handler.on_subscribe_to_task(pb.SubscribeToTaskRequest(id=task_id), context):
             together = len(event) if isinstance(event, tuple) else 1
             sent += together

@@ -1,5 +1,6 @@
 """The turn events as they go over the wire: docs/turn.md, row by row."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -98,14 +99,18 @@ QUESTION = ev.AgentMessage("a", "Which?")
 LABEL = ev.AgentMessage("a", "Writing reply…", label=True)
 
 
+def texts(*sent: Iterator[Rope]) -> list[str]:
+    return [str(text) for each in sent for text in each]
+
+
 def test_a_reply_is_sent_again_when_it_has_grown_by_an_eighth_and_when_its_text_ends() -> None:
     reply = turn_ext.ReplySoFar(Rope("x" * 80))
-    assert [*reply.send(), *reply.send_before(STOP)] == [turn_ext.assistant_event("x" * 80)]
-    sent = [list(reply.follow(ev.TextAdded(PLACE, "y" * 5), behind=False)) for _ in range(3)]
-    assert sent == [[], [], [turn_ext.assistant_event("x" * 80 + "y" * 15)]]
-    assert list(reply.follow(ev.TextAdded(PLACE, "z" * 50), behind=True)) == []
-    assert list(reply.send_before(STOP)) == [turn_ext.assistant_event("x" * 80 + "y" * 15 + "z" * 50)]
-    assert list(reply.send_before(STOP)) == []
+    assert texts(reply.send(), reply.send_before(STOP)) == ["x" * 80]
+    sent = [texts(reply.follow(ev.TextAdded(PLACE, "y" * 5), behind=False)) for _ in range(3)]
+    assert sent == [[], [], ["x" * 80 + "y" * 15]]
+    assert texts(reply.follow(ev.TextAdded(PLACE, "z" * 50), behind=True)) == []
+    assert texts(reply.send_before(STOP)) == ["x" * 80 + "y" * 15 + "z" * 50]
+    assert texts(reply.send_before(STOP)) == []
 
 
 @pytest.mark.parametrize(
@@ -123,13 +128,13 @@ def test_a_reply_is_sent_again_when_it_has_grown_by_an_eighth_and_when_its_text_
 )
 def test_what_ends_a_text(event: ev.TurnEvent, ends: bool) -> None:
     reply = turn_ext.ReplySoFar(Rope("x"))
-    list(reply.follow(ev.TextAdded(PLACE, "y"), behind=True))
-    assert list(reply.send_before(event)) == [turn_ext.assistant_event("xy")] * ends
+    texts(reply.follow(ev.TextAdded(PLACE, "y"), behind=True))
+    assert texts(reply.send_before(event)) == ["xy"] * ends
 
 
 def test_a_round_that_begins_anew_owes_nothing() -> None:
     reply = turn_ext.ReplySoFar(Rope())
-    assert list(reply.follow(ev.TextAdded(PLACE, "a"), behind=True)) == []
-    assert list(reply.follow(ev.MessageStarted(2), behind=False)) == []
-    assert [*reply.send_before(STOP), *reply.send()] == []
-    assert list(reply.follow(ev.TextAdded(PLACE, "b"), behind=False)) == [turn_ext.assistant_event("b")]
+    assert texts(reply.follow(ev.TextAdded(PLACE, "a"), behind=True)) == []
+    assert texts(reply.follow(ev.MessageStarted(2), behind=False)) == []
+    assert texts(reply.send_before(STOP), reply.send()) == []
+    assert texts(reply.follow(ev.TextAdded(PLACE, "b"), behind=False)) == ["b"]
