@@ -15,6 +15,7 @@ from bench import (
     first_byte,
     framework_cost,
     framework_kills,
+    idle_streams,
     joiners,
     many_tasks,
     model_pace,
@@ -78,6 +79,7 @@ SHORTEST: Mapping[str, Shortest] = {
         lambda: joiners.run(joiners.Plan(8, Order(30, 100)), (SHIPPED_FRAME_MS,)), 2, ("exact, ours, 25 ms",)
     ),
     "subscribers": Shortest(lambda: subscribers.run(subscribers.Plan(20, Order(40, 50))), 1, ("exact",)),
+    "idle-streams": Shortest(lambda: idle_streams.run(idle_streams.Plan(5, 0.1)), 1),
     "many-tasks": Shortest(lambda: many_tasks.run(many_tasks.Plan(10, 100, 1, ("sqlite",))), 5),
     "first-byte": Shortest(lambda: first_byte.run(first_byte.Plan.of(2, turns=2))),
     "page": Shortest(_page, len(page.CASES)),

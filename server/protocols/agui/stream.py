@@ -65,6 +65,7 @@ async def _events(
     else:
         async for event in _run(run, following, metrics, encoded):
             yield event
+            del event  # a stream that waits does not hold what it has sent
     # The generator resumes after its last event has been sent.
     final_event.text = b""
 
@@ -81,6 +82,7 @@ async def _run(
             if ready := _encode_ready(run, first, following, encoded):
                 yield ready
             metrics.record_sent(first.at)
+            del first, ready
     except StreamLost:
         yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
     except TaskNotFound:

@@ -90,6 +90,8 @@ class LimitedConnection(H11Protocol):
 
     limits: ClassVar[ConnectionLimits]
     refused: ClassVar[Callable[[int], None]]
+    # A dictionary of more than 30 attributes takes twice the memory, in each connection.
+    __slots__ = ("_deadline", "_lingers", "_lingers_until", "_over_limit", "_socket")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

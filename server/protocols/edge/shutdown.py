@@ -15,17 +15,16 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
-from anyio import CancelScope
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.cancellable import Cancellable
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -65,7 +64,7 @@ class Shutdown:
         self._grace = grace
         self._answer_grace = min(ANSWER_GRACE, grace / 2)
         self._one_at_a_time = asyncio.Lock()
-        self._answers: set[CancelScope] = set()
+        self._answers: set[Cancellable] = set()
         self._all_ended = asyncio.Event()
         self._all_ended.set()
 
@@ -99,18 +98,19 @@ class Shutdown:
         except Exception:
             logger.exception("The runtime failed to stop")
 
-    @contextmanager
-    def cancel_scope(self) -> Iterator[CancelScope]:
-        """A scope for one answer; it is cancelled when the answer's time is up (rule 3)."""
-        with CancelScope() as answer:
-            self._answers.add(answer)
-            self._all_ended.clear()
-            try:
-                yield answer
-            finally:
-                self._answers.discard(answer)
-                if not self._answers:
-                    self._all_ended.set()
+    async def run(self, answer: Awaitable[None]) -> bool:
+        """Send an answer; it is cancelled when its time is up (rule 3). Returns whether it was."""
+        cancellable = Cancellable()
+        self._answers.add(cancellable)
+        self._all_ended.clear()
+        try:
+            with cancellable:
+                await answer
+        finally:
+            self._answers.discard(cancellable)
+            if not self._answers:
+                self._all_ended.set()
+        return cancellable.cancelled
 
 
 @dataclass(slots=True)
@@ -144,9 +144,8 @@ class ShutdownMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _Answer(send)
         scope[_FINAL_EVENT] = answer.final_event
-        with self._shutdown.cancel_scope() as cancel_scope:
-            await self._app(scope, receive, answer.send)
-        if cancel_scope.cancelled_caught and not answer.begun:
+        cancelled = await self._shutdown.run(self._app(scope, receive, answer.send))
+        if cancelled and not answer.begun:
             await _refuse(scope, receive, send)
         elif answer.open:
             # A cancelled SSE response returns normally.

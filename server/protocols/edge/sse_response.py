@@ -19,9 +19,9 @@ from contextlib import aclosing
 from time import monotonic
 from typing import Final, TypeVar
 
-from anyio import CancelScope
 from starlette.types import Receive, Scope, Send
 
+from a2a_canvas.server.protocols.edge.cancellable import Cancellable
 from a2a_canvas.server.protocols.edge.http_requests import wait_for_disconnect
 
 T = TypeVar("T")
@@ -38,6 +38,14 @@ HEADERS: Final = {
     "connection": "keep-alive",
     "x-accel-buffering": "no",  # nginx must not hold events back
 }
+
+
+def _raw_headers(headers: Mapping[str, str]) -> RawHeaders:
+    return tuple((name.encode(), value.encode()) for name, value in headers.items())
+
+
+RawHeaders = tuple[tuple[bytes, bytes], ...]
+_RAW_HEADERS: Final = _raw_headers(HEADERS)
 
 
 def sse_event(data: bytes, *, event_id: str = "", name: str = "", line_end: str = LINE_END) -> bytes:
@@ -86,38 +94,42 @@ class SseResponse:
     ) -> None:
         self._events = events
         self._beside = beside
-        self._headers = {**HEADERS, **{name.lower(): value for name, value in (headers or {}).items()}}
+        own = {name.lower(): value for name, value in (headers or {}).items()}
+        self._headers = _raw_headers({**HEADERS, **own}) if own else _RAW_HEADERS
         self._ping = f": ping{line_end}{line_end}".encode()
         self._on_disconnect = on_disconnect
-        self._disconnected = False
         self._silent_since = 0.0
+        self._streaming = Cancellable()
+        self._ended = False
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._events):
-            headers = [(name.encode(), value.encode()) for name, value in self._headers.items()]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.start", "status": 200, "headers": [*self._headers]})
             if scope["method"] == "HEAD":
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             else:
                 await self._stream(receive, send)
-        if self._disconnected and self._on_disconnect:
+        if self._streaming.cancelled and self._on_disconnect:
             await self._on_disconnect()
 
     async def _stream(self, receive: Receive, send: Send) -> None:
         self._silent_since = monotonic() - PING_SECONDS + FIRST_PING_SECONDS
-        with CancelScope() as stream:
+        with self._streaming:
+            self._ping_if_silent(send)
             beside = [
-                asyncio.create_task(self._cancel_at_disconnect(receive, stream)),
-                asyncio.create_task(self._keep_alive(send)),
+                asyncio.create_task(self._cancel_at_disconnect(receive)),
                 *(asyncio.create_task(self._send_beside(each, send)) for each in self._beside),
             ]
             try:
                 async for event in self._events:
                     await self._send(send, event)
+                    del event  # a stream that waits does not hold what it has sent
                 async with self._one_at_a_time:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
+                self._ended = True
+                self._timer.cancel()
                 for task in beside:
                     task.cancel()
 
@@ -130,16 +142,23 @@ class SseResponse:
         async with aclosing(events):
             async for event in events:
                 await self._send(send, event)
+                del event
 
-    async def _keep_alive(self, send: Send) -> None:
-        while True:
-            left = self._silent_since + PING_SECONDS - monotonic()
-            if left > 0:
-                await asyncio.sleep(left)
-            else:
-                await self._send(send, self._ping)
+    def _ping_if_silent(self, send: Send) -> None:
+        """Called again when the stream may have been silent for long. A timer costs an idle stream less than a task."""
+        loop = asyncio.get_running_loop()
+        left = self._silent_since + PING_SECONDS - monotonic()
+        if left <= 0:
+            pinging = loop.create_task(self._send(send, self._ping))
+            pinging.add_done_callback(lambda done: self._after_ping(done, send))
+        else:
+            self._timer = loop.call_later(left, self._ping_if_silent, send)
 
-    async def _cancel_at_disconnect(self, receive: Receive, stream: CancelScope) -> None:
+    def _after_ping(self, ping: asyncio.Task[None], send: Send) -> None:
+        failed = ping.cancelled() or ping.exception() is not None
+        if not self._ended and not failed:
+            self._ping_if_silent(send)
+
+    async def _cancel_at_disconnect(self, receive: Receive) -> None:
         await wait_for_disconnect(receive)
-        self._disconnected = True
-        stream.cancel()
+        self._streaming.cancel()

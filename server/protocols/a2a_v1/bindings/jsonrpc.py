@@ -23,7 +23,7 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import (
     EVENT_JSON,
@@ -43,15 +43,18 @@ from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 
 def jsonrpc_route(handler: RequestHandler) -> Route:
     """`POST /`."""
-    return Route("/", _JsonRpcEndpoint(handler).respond, methods=["POST"])
+    return Route("/", _JsonRpcEndpoint(handler), methods=["POST"])
 
 
 class _JsonRpcEndpoint:
     def __init__(self, handler: RequestHandler) -> None:
         self._operations = Operations(handler)
 
-    async def respond(self, request: Request) -> ASGIApp:
-        call: Call = request.scope[CALL]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._respond(scope[CALL], Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _respond(self, call: Call, request: Request) -> ASGIApp:
         try:
             answer = await self._operations.run(call, request, _LEGACY_EVENT if call.legacy else EVENT_JSON)
         except A2AError as error:
@@ -72,6 +75,7 @@ async def _legacy_sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, 
     try:
         async for event in _sse(call, events):
             yield event
+            del event
     except A2AError as error:
         async for event in _error_event(call, error):
             yield event

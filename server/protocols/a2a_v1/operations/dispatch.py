@@ -42,13 +42,21 @@ class EventStream:
     rest: AsyncIterator[Any]
     form: EventForm
 
-    async def encode(self, before: bytes = b"", after: bytes = b"") -> AsyncGenerator[bytes, None]:
+    def encode(self, before: bytes = b"", after: bytes = b"") -> AsyncGenerator[bytes, None]:
         """The events of an `SseResponse`, with what is put around the data of each."""
-        event = await self.first
-        while event is not None:
-            together = event if isinstance(event, tuple) else (self.form.write(event),)
-            yield b"".join(sse_event(b"%b%b%b" % (before, each, after)) for each in together)
-            event = await anext(self.rest, None)
+        return _encode(self.first, self.rest, self.form, before, after)
+
+
+async def _encode(
+    first: asyncio.Future[Any], rest: AsyncIterator[Any], form: EventForm, before: bytes, after: bytes
+) -> AsyncGenerator[bytes, None]:
+    event = await first
+    del first  # a stream that waits does not hold what it has sent
+    while event is not None:
+        together = event if isinstance(event, tuple) else (form.write(event),)
+        yield b"".join(sse_event(b"%b%b%b" % (before, each, after)) for each in together)
+        del event, together
+        event = await anext(rest, None)
 
 
 class Operations:

@@ -7,8 +7,8 @@ Rule 1: the card binds the server: the extensions that it requires are required,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from functools import wraps
 from itertools import chain
 from typing import Any, TypeVar
@@ -64,22 +64,20 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 
-@contextmanager
-def _check_and_map_errors(params: Message, card: pb.AgentCard, context: ServerCallContext) -> Iterator[None]:
+def _check(params: Message, card: pb.AgentCard, context: ServerCallContext) -> None:
     check_required(card, context.requested_extensions)
     check_ids(params)
     check_tenant(params)
-    try:
-        yield
-    except Exception as error:
-        raise to_a2a_error(error) from error
 
 
 def _unary(method: Callable[[A2AHandler, M, ServerCallContext], Awaitable[T]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, context: ServerCallContext, /) -> T:
-        with _check_and_map_errors(params, self.card, context):
+        _check(params, self.card, context)
+        try:
             return await method(self, params, context)
+        except Exception as error:
+            raise to_a2a_error(error) from error
 
     return wrapper
 
@@ -89,13 +87,17 @@ def _stream(
 ) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, context: ServerCallContext, /) -> AsyncGenerator[Streamed, None]:
-        with _check_and_map_errors(params, self.card, context):
-            if is_off(self.card, "streaming"):
-                raise UnsupportedOperationError("This agent does not stream. Use SendMessage, then GetTask.")
+        _check(params, self.card, context)
+        if is_off(self.card, "streaming"):
+            raise UnsupportedOperationError("This agent does not stream. Use SendMessage, then GetTask.")
+        try:
             await round_robin().next_slice()
             async with aclosing(method(self, params, context)) as events:
                 async for event in events:
                     yield event
+                    del event  # a stream that waits does not hold what it has sent
+        except Exception as error:
+            raise to_a2a_error(error) from error
 
     return wrapper
 
@@ -163,6 +165,7 @@ class A2AHandler(RequestHandler):
                 return
             async for event in self._events(following, context, ends_at_pause=True):
                 yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
+                del event
 
     @_stream
     async def on_subscribe_to_task(
@@ -174,6 +177,7 @@ class A2AHandler(RequestHandler):
                 raise TaskFinished(params.id, following.snapshot.state)
             async for event in self._events(following, context, ends_at_pause=False):
                 yield event
+                del event
 
     async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription | pb.Message:
         """The task that takes the message; a message if the operation is about shares."""
@@ -229,6 +233,7 @@ class A2AHandler(RequestHandler):
         await round_robin().next_slice()
         for event in projection.begin():
             yield event
+            del event
         if projection.ends(following.snapshot.state):
             return
         project = TaskEncoder(self._encoded, projection, form).encode if form else projection.project
@@ -242,9 +247,11 @@ class A2AHandler(RequestHandler):
             if ready:
                 for each in (tuple(ready),) if form else ready:
                     yield each
+                    del each
                 self._metrics.record_sent(first.at)
             if ended:
                 return
+            del first, entry, ready
 
     @_unary
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.types import Message
 
+from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.edge import sse_response
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event, wait_for_start
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.models import text_part
 from tests.server.protocols.bindings_harness import MESSAGE, MESSAGE_03, REST_03, RUN, V10, Edge, edge, rpc
 
 Route = tuple[str, str, Any, dict[str, str]]
@@ -115,6 +120,47 @@ async def test_so_does_one_that_joins(here: Edge, short: None, route: Route) -> 
         await until(lines, ": ping")
         here.journal.answers.set()
         assert "Half" in await until(lines, "data: ")
+
+
+LARGE = ev.ArtifactChanged("large", "large.txt", "", False, (text_part("x" * 2**20),), False, 1, "agent", 0)
+
+
+async def wait_for_more(app: Starlette, route: Route, task_id: str, large: asyncio.Event) -> None:
+    """Stay a client that forgets what it is sent; `large` is set when it has been sent `LARGE`."""
+    method, path, body, headers = json.loads(json.dumps(route).replace("TASK", task_id))
+    sent = [json.dumps(body).encode() if body else b""]
+    given = {"host": "127.0.0.1", "content-type": "application/json", "content-length": str(len(sent[0])), **headers}
+    raw = [(name.lower().encode(), value.encode()) for name, value in given.items()]
+    of_url = {"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
+
+    async def receive() -> Message:
+        if sent:
+            return {"type": "http.request", "body": sent.pop(), "more_body": False}
+        return await asyncio.get_running_loop().create_future()
+
+    async def forget(message: Message) -> None:
+        if len(message.get("body", b"")) > 2**20:
+            large.set()
+
+    await app({"type": "http", "method": method, "headers": raw, **of_url}, receive, forget)
+
+
+@pytest.mark.parametrize("route", FOLLOWING.values(), ids=FOLLOWING)
+async def test_a_stream_that_waits_does_not_hold_what_it_has_sent(here: Edge, route: Route) -> None:
+    task_id, sent = await here.begin(), [asyncio.Event() for _ in range(8)]
+    await here.journal.append(task_id, LARGE)
+    tracemalloc.start()
+    waiting = [asyncio.create_task(wait_for_more(here.app, route, task_id, each)) for each in sent]
+    try:
+        for each in sent:
+            await each.wait()
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        for task in waiting:
+            task.cancel()
+    assert held < len(sent) * 2**20 / 2
 
 
 @pytest.mark.parametrize("binding", SENDING)
