@@ -117,7 +117,7 @@ def in_order(marks: list[CriticMark] | tuple[CriticMark, ...]) -> list[tuple[int
 
 
 @pytest.mark.timeout(300)  # 3,000 examples, on a busy machine
-@settings(max_examples=examples(3000))
+@settings(max_examples=examples(1000))
 @given(marked_texts())
 @example(("{", [CriticMark(Span(1, 1), "+")]))
 @example(("a~b", [CriticMark(Span(0, 2), "~")]))
