@@ -25,7 +25,7 @@ from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
-from a2a_canvas.server.tasks.journal.journal import MOST_READY, TaskSubscription
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.store.errors import Unavailable
@@ -96,7 +96,7 @@ async def _run(
 def _encode_ready(run: RunProjection, first: Entry, following: TaskSubscription, encoded: EncodedEvents) -> bytes:
     """The events of an entry and of those that are ready, up to the end of the run."""
     ready: list[bytes] = []
-    for entry in chain((first,), following.ready(MOST_READY - 1)):
+    for entry in chain((first,), following.ready()):
         of_entry = (run.view, entry.epoch, entry.generation)
         for name, make in run.pieces(entry, behind=following.has_next):
             ready.append(_sse(make()) if name is None else encoded.encode((of_entry, name), make, _sse))

@@ -25,6 +25,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from a2a.types import a2a_pb2 as pb
@@ -118,8 +119,7 @@ async def _events(
     with suppress(StreamLost, UnauthenticatedError, Unavailable):
         async for change in changes:
             at = change.entry.at
-            key = ("context", context_id, change.incarnation, change.position)
-            yield encoded.encode(key, partial(_change, context_id, change), bytes)
+            yield b"".join(_encode(context_id, each, encoded) for each in chain((change,), changes.ready()))
             del change
             metrics.record_sent(at)
 
@@ -152,6 +152,11 @@ def snapshot_json(context_id: str, changed: ContextArtifact) -> dict[str, Any]:
     update = pb.TaskArtifactUpdateEvent(task_id=changed.task_id, context_id=context_id, last_chunk=changed.closed)
     update.artifact.CopyFrom(to_artifact(artifact.artifact_id, artifact.content))
     return _json(update, artifact.version, artifact.author)
+
+
+def _encode(context_id: str, change: ContextEntry, encoded: EncodedEvents) -> bytes:
+    key = ("context", context_id, change.incarnation, change.position)
+    return encoded.encode(key, partial(_change, context_id, change), bytes)
 
 
 def _change(context_id: str, change: ContextEntry) -> bytes:

@@ -13,7 +13,7 @@ Rule 4: a context that was removed, and is used again, starts at position 1 agai
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -99,11 +99,11 @@ class ContextSubscription:
         """Have it end with what `check` raises, which is asked now and again."""
         self._cursor = GuardedCursor(self._cursor, check)
 
-    def __aiter__(self) -> AsyncIterator[ContextEntry]:
-        return _After(self._cursor, self.snapshot.position)
+    def __aiter__(self) -> ContextChanges:
+        return ContextChanges(self._cursor, self.snapshot.position)
 
 
-class _After:
+class ContextChanges:
     """The changes after a position. Not a generator, which would keep the last one in memory."""
 
     def __init__(self, cursor: Cursor[ContextEntry], position: int) -> None:
@@ -117,3 +117,7 @@ class _After:
         while (change := await anext(self._cursor)).position <= self._position:
             pass
         return change
+
+    def ready(self) -> Iterator[ContextEntry]:
+        """The changes after the one just read that can be sent together with it (`Cursor.ready`)."""
+        return self._cursor.ready()

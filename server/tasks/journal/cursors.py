@@ -16,7 +16,7 @@ Rule 7: the more cursors wait for the next item, the longer they wait for the on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from time import perf_counter
 from typing import Final, Generic, TypeVar
 
@@ -32,6 +32,9 @@ SPACED_FROM: Final = 40
 SPACING_SECONDS: Final = 1 / 4000
 """For each cursor that waits."""
 MAX_SPACING_SECONDS: Final = 0.25
+
+MOST_READY: Final = 50
+"""The most items that are sent together: a reader that is far behind does not delay the others."""
 
 Check = Callable[[], Awaitable[None]]
 """Raises what ends an iteration that may not go on."""
@@ -138,10 +141,16 @@ class Cursor(Generic[T]):
     async def _next(self) -> T:
         if not self.may_continue:
             self._slice_end, self._clock = await round_robin().next_slice(), round_robin().clock
-        return self.take()
+        return self._take()
 
-    def take(self) -> T:
-        """The next item, which must be there already."""
+    def ready(self) -> Iterator[T]:
+        """The next items, as long as they are there and it is still this cursor's turn; fewer than `MOST_READY`."""
+        for _ in range(MOST_READY - 1):
+            if not self.may_continue:
+                return
+            yield self._take()
+
+    def _take(self) -> T:
         assert self._at.filled
         item, self._at = self._at.filled
         return item

@@ -39,9 +39,6 @@ from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore, InMemoryAnnotations
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 
-MOST_READY = 50
-"""The most entries that are sent together: a subscriber that is far behind does not delay the others."""
-
 
 class ReadableLog(Log[Entry]):
     """One task: its current record, and its entries."""
@@ -76,12 +73,13 @@ class TaskSubscription:
             raise StopAsyncIteration
         return self._read(await anext(self._cursor))
 
-    def ready(self, limit: int) -> Iterator[Entry]:
-        """The next entries, as long as they are there and it is still this subscriber's turn; at most `limit`."""
-        for _ in range(limit):
-            if self._ended or not self._cursor.may_continue:
-                return
-            yield self._read(self._cursor.take())
+    def ready(self) -> Iterator[Entry]:
+        """The entries after the one just read that can be sent together with it (`Cursor.ready`)."""
+        if not self._ended:
+            for entry in self._cursor.ready():
+                yield self._read(entry)
+                if self._ended:
+                    return
 
     def _read(self, entry: Entry) -> Entry:
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal

@@ -51,7 +51,7 @@ from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import MOST_READY, TaskSubscription
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -239,7 +239,7 @@ class A2AHandler(RequestHandler):
         project = TaskEncoder(self._encoded, projection, form).encode if form else projection.project
         async for first in following:
             ready: list[Any] = []
-            for entry in chain((first,), following.ready(MOST_READY - 1)):
+            for entry in chain((first,), following.ready()):
                 ready += project(entry, behind=following.has_next)
                 ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
                 if ended:

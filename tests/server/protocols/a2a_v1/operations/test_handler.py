@@ -19,7 +19,7 @@ from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.projection.encoding import EVENT_FORM
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import MOST_READY
+from a2a_canvas.server.tasks.journal.cursors import MOST_READY
 from a2a_canvas.server.tasks.journal.round_robin import BUDGET
 from a2a_canvas.server.wire import TURN
 from tests.fakes import Hold, answer, said, text
