@@ -1,4 +1,4 @@
-"""The secret that a server signs with what browsers bring back."""
+"""The secrets that servers sign with: what browsers bring back, and what servers tell each other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 SECRET_BYTES = 32
 SESSIONS = "sessions"
+BROKER = "broker"
 
 
 class ServerSecrets(Protocol):

@@ -61,8 +61,13 @@ def _stored_key(key: str | None) -> str | None:
     return key if key is None else with_shard(key)
 
 
+def without_shard(stored: str) -> str:
+    """The key of a context that is stored so."""
+    return stored[4:]
+
+
 def _key_of(stored: str | None) -> str | None:
-    return stored and stored[4:]
+    return stored and without_shard(stored)
 
 
 class CompressedText(TypeDecorator[str]):

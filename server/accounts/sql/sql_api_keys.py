@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Row, Table, func, insert, select, update
+from sqlalchemy import BigInteger, Column, Row, Select, Table, func, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.api_key import NO_KEYS, SHARED_USER, ApiKey, KeyCount
+from a2a_canvas.server.accounts.sql.access_reads import AccessReads, answer_columns
 from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -39,6 +40,8 @@ api_keys = Table(
 )
 
 _READABLE = ReadableRows("API key")
+_COUNTS = "number of keys"
+_HOW_MANY = func.count(), func.count(api_keys.c.revoked_at)
 
 
 class SqlApiKeys:
@@ -46,12 +49,18 @@ class SqlApiKeys:
 
     Args:
         clock: seconds, for the age of what is in memory.
+        reads: of the checks of streams; its own if it is None.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, database: Database, clock: Callable[[], float] = time.monotonic, reads: AccessReads | None = None
+    ) -> None:
         self._database = database
         self._last: tuple[KeyCount, Mapping[str, ApiKey]] = NO_KEYS, {}
-        self._recent = RecentReads(self._read, clock, single_flight=True)
+        self._reads = reads or AccessReads(database, clock)
+        self._reads.add(_COUNTS, _choose_counts)
+        # What counts is the age of the counts.
+        self._recent = RecentReads(self._read, clock, lambda took: 0.0, single_flight=True)
 
     async def find(self, key_hash: str) -> ApiKey | None:
         _, in_force = await self._recent.get(None)
@@ -63,12 +72,13 @@ class SqlApiKeys:
 
     async def _read(self, _: None) -> tuple[KeyCount, Mapping[str, ApiKey]]:
         """How many there are, and those in force, by hash."""
-        async with self._database.read() as connection:
-            counts = await count_keys(connection)
-            if counts != self._last[0]:
+        [(*_, made, revoked)] = await self._reads.get(_COUNTS, "")
+        if _count_of(made, revoked) != self._last[0]:
+            async with self._database.read() as connection:
+                counts = await count_keys(connection)
                 in_force = (key for key in await _all(connection) if key.revoked_at is None)
                 self._last = counts, {key.key_hash: key for key in in_force if not _is_reserved(key)}
-            return self._last
+        return self._last
 
 
 def _is_reserved(key: ApiKey) -> bool:
@@ -85,9 +95,17 @@ def _is_reserved(key: ApiKey) -> bool:
 
 async def count_keys(connection: AsyncConnection) -> KeyCount:
     """How many there are."""
-    found = await connection.execute(select(func.count(), func.count(api_keys.c.revoked_at)).select_from(api_keys))
-    made, revoked = found.one()
+    found = await connection.execute(select(*_HOW_MANY).select_from(api_keys))
+    return _count_of(*found.one())
+
+
+def _count_of(made: int, revoked: int) -> KeyCount:
     return KeyCount(made, made - revoked)
+
+
+def _choose_counts(_: Collection[str]) -> Select[Any]:
+    """How many keys there are, as an answer."""
+    return select(*answer_columns(_COUNTS, [literal("")], _HOW_MANY)).select_from(api_keys)
 
 
 async def list_keys(database: Database) -> list[ApiKey]:

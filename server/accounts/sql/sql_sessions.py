@@ -7,14 +7,15 @@ Rule 2: a row is removed when it is older than any session: when another one is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import BigInteger, Column, Table, and_, delete, exists, or_, select
+from sqlalchemy import BigInteger, Column, Select, Table, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, BrowserSession
-from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
+from a2a_canvas.server.accounts.sql.access_reads import AccessReads, answer_columns
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
@@ -28,7 +29,7 @@ ended_sessions = Table(
 )
 
 _ALL = ""
-_Key = tuple[str, str, int]
+_ENDED = "ended session"
 
 
 class SqlEndedSessions:
@@ -36,29 +37,42 @@ class SqlEndedSessions:
 
     Args:
         clock: seconds, for the age of what is in memory.
+        reads: of the checks of streams; its own if it is None.
+        revoked: called when a session has ended.
     """
 
     def __init__(
-        self, database: Database, now: Callable[[], datetime], clock: Callable[[], float] = time.monotonic
+        self,
+        database: Database,
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
+        reads: AccessReads | None = None,
+        revoked: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._now = now
-        self._recent = RecentReads(self._has, clock)
+        self._reads = reads or AccessReads(database, clock)
+        self._reads.add(_ENDED, _choose)
+        self._revoked = revoked
 
     async def has(self, session: BrowserSession) -> bool:
-        return await self._recent.get((session.user, session.session_id, session.began_at))
+        for _, _, session_id, *_, ended_at, _ in await self._reads.get(_ENDED, session.user):
+            if session_id == session.session_id or (session_id == _ALL and ended_at >= session.began_at * 1_000_000):
+                return True
+        return False
 
     async def add(self, session: BrowserSession) -> None:
         async with self._database.write() as connection:
             await _add(connection, session.user, session.session_id, self._now())
-        self._recent.clear()
+        self._reads.clear()
+        self._revoked()
 
-    async def _has(self, key: _Key) -> bool:
-        user, session_id, began_at = key
-        all_of_them = and_(ended_sessions.c.session_id == _ALL, ended_sessions.c.ended_at >= began_at * 1_000_000)
-        ended = or_(ended_sessions.c.session_id == session_id, all_of_them)
-        async with self._database.read() as connection:
-            return bool(await connection.scalar(select(exists().where(ended_sessions.c.user_name == user, ended))))
+
+def _choose(users: Collection[str]) -> Select[Any]:
+    """The ended sessions of users, as answers."""
+    texts = [ended_sessions.c.user_name, ended_sessions.c.session_id]
+    columns = answer_columns(_ENDED, texts, [ended_sessions.c.ended_at])
+    return select(*columns).where(ended_sessions.c.user_name.in_(users))
 
 
 async def end_sessions_of(database: Database, user: str, now: datetime) -> None:
