@@ -105,6 +105,17 @@ class Metrics:
             "Renewals of the lease on PostgreSQL: `renewed`, `lost` or (the database) `unavailable`.",
             ["outcome"],
         )
+        self.followed_pages = counter(
+            "followed_pages_total",
+            "Pages of other servers for streams here: read from the `database`, or brought by the `broker`.",
+            ["source"],
+        )
+        self.broker_connected = gauge("broker_connected", "1 while the broker can be used; 0 also without a broker.")
+        self.broker_messages = counter(
+            "broker_messages_total",
+            "Messages of the broker: `sent`, `received`, `dropped` (not sent) or `forged` (dropped on arrival).",
+            ["outcome"],
+        )
         self.outbox_depth = gauge("outbox_notifications", "Pending push notifications.")
         self.outbox_age = gauge(
             "outbox_oldest_seconds", "Age of the oldest pending push notification; 0 if there is none."

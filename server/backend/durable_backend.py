@@ -11,9 +11,7 @@ from datetime import datetime, timedelta
 from a2a_canvas.server.accounts.api_key import ApiKeys
 from a2a_canvas.server.accounts.browser_session import EndedSessions
 from a2a_canvas.server.accounts.quotas import Meter
-from a2a_canvas.server.accounts.server_secrets import ServerSecrets
 from a2a_canvas.server.accounts.sql.sql_api_keys import SqlApiKeys
-from a2a_canvas.server.accounts.sql.sql_secrets import SqlSecrets
 from a2a_canvas.server.accounts.sql.sql_sessions import SqlEndedSessions
 from a2a_canvas.server.accounts.sql.sql_usage import SharedUsage
 from a2a_canvas.server.backend.open_database import make_database, prepare_database
@@ -55,10 +53,19 @@ class DurableBackend(SqlBackend):
     def __init__(
         self, settings: Settings, now: Callable[[], datetime], limits: Limits, metrics: Metrics | None = None
     ) -> None:
-        super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace, metrics=metrics)
-        self.api_keys: ApiKeys | None = SqlApiKeys(self._database)
-        self.secrets: ServerSecrets = SqlSecrets(self._database, now)
-        self.ended_sessions: EndedSessions = SqlEndedSessions(self._database, now)
+        super().__init__(
+            make_database(settings.database),
+            now,
+            limits,
+            grace=settings.shutdown_grace,
+            metrics=metrics,
+            broker=settings.broker,
+            takes_over=settings.max_turns > 0,
+        )
+        self.api_keys: ApiKeys | None = SqlApiKeys(self._database, reads=self._access_reads)
+        self.ended_sessions: EndedSessions = SqlEndedSessions(
+            self._database, now, reads=self._access_reads, revoked=self._revoke
+        )
         self._retention = retention_of(settings)
         self._now = now
         self._beside: list[asyncio.Task[None]] = []

@@ -15,15 +15,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy import Connection
 
+from a2a_canvas.server.accounts.server_secrets import ServerSecrets
+from a2a_canvas.server.accounts.sql.access_reads import AccessReads
+from a2a_canvas.server.accounts.sql.sql_secrets import SqlSecrets
 from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
 from a2a_canvas.server.agent.turn.resume import open_drafts
+from a2a_canvas.server.backend.broker_use import BrokerUse
+from a2a_canvas.server.broker.broker import Broker
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.sql.outbox_rows import SqlOutboxWriter
@@ -34,9 +39,10 @@ from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.projections.context_rows import lock_to_share
+from a2a_canvas.server.tasks.sql.replica.broker_exchange import BrokerExchange
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
-from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener
 from a2a_canvas.server.tasks.sql.replica.presence_exchange import PresenceExchange
 from a2a_canvas.server.tasks.sql.replica.sql_ownership import ShutdownLimit, SqlOwnership
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Takeover
@@ -65,6 +71,8 @@ class SqlBackend:
     Args:
         grace: seconds that a shutdown may take; a database that does not answer is closed after a third of them.
         metrics: count what is written, and the lease.
+        broker: addresses of the broker; empty for none.
+        takes_over: whether this replica takes tasks over.
     """
 
     def __init__(
@@ -76,35 +84,45 @@ class SqlBackend:
         timing: LeaseTiming = LEASE_TIMING,
         grace: float = SHUTDOWN_GRACE,
         metrics: Metrics | None = None,
+        broker: Sequence[str] = (),
+        takes_over: bool = True,
     ) -> None:
+        self._takes_over = takes_over
         self._database = database
         self._metrics = metrics or Metrics(now)
         self._metrics.refreshers.append(self._report_writes)
         self._reported = (0, 0)  # failures of commits, and bytes
+        self._pages = (0, 0)  # read and received for subscribers
         self.commits = GroupCommit(
             database, self._on_lease_lost, self._on_unwritable, spacing=spacing, committed=self._metrics.commits.observe
         )
-        self._lease = Lease(database, timing)
+        self.secrets: ServerSecrets = SqlSecrets(database, now)
+        self.broker = BrokerUse(database, broker, self.secrets, self._metrics)
+        notify = self.broker.notify
+        self._lease = Lease(database, timing, notify=notify)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
         self.push = SqlPush(database, now)
         outbox = SqlOutboxWriter()
         self.journal = SqlJournal(
-            database, self.commits, self._lease, versions, _notify_writes, outbox, now, self.push.wake.set
+            database, self.commits, self._lease, versions, self._notify_writes, outbox, now, self.push.wake.set
         )
-        self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
-        self.shares = SqlShares(database, lock_to_share, now)
+        self.contexts = SqlContexts(database, self.store.frozen, self._notify_all, self.journal.refresh_all)
+        self._access_reads = AccessReads(database)
+        self.shares = SqlShares(database, lock_to_share, now, reads=self._access_reads, revoked=self._revoke)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
-        self._inbox = Inbox(database, self.journal, now)
-        self._takeover = Takeover(database, self._lease, versions, outbox, now)
+        self._inbox = Inbox(database, self.journal, now, notify)
+        self._takeover = Takeover(database, self._lease, versions, outbox, now, notify)
         self._limit = ShutdownLimit(database, self.commits, grace)
         self.ownership = SqlOwnership(
             database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit
         )
         self.presence = PresentPeople()
         self._exchange = PresenceExchange(database, self.presence)
-        self._listener = NotificationListener(database, self._on_notification, self._exchange)
+        self._listener = NotificationListener(
+            database, self._on_notification, self._exchange, lambda: self.broker.concerns
+        )
         self._runner: TaskRunner | None = None
         self._heartbeat: asyncio.Task[None] | None = None
         self._takeover_task: asyncio.Task[None] | None = None
@@ -124,11 +142,17 @@ class SqlBackend:
         """
         self._runner = runner
         await self._lease.register()
+        await self.broker.start(self._make_exchange)
         await self.push.recover()
         self.commits.start()
         self._start_heartbeat()
         await self._take_over()
         self._start_takeovers()
+
+    def _make_exchange(self, broker: Broker, key: bytes) -> BrokerExchange:
+        exchange = BrokerExchange(broker, key, self._exchange, self._listener.receive, self._on_revoked)
+        self.journal.connect(exchange)
+        return exchange
 
     def _start_heartbeat(self) -> None:
         self._heartbeat = asyncio.create_task(self._heartbeat_loop(), name="heartbeat")
@@ -149,6 +173,7 @@ class SqlBackend:
             await asyncio.wait(loops)
         await self._listener.stop()
         await self._exchange.stop()
+        await self.broker.stop()
         await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()
@@ -195,6 +220,9 @@ class SqlBackend:
         (failures, written), self._reported = self._reported, (self.commits.failures, self._database.written_bytes)
         self._metrics.commit_failures.inc(self.commits.failures - failures)
         self._metrics.written_bytes.inc(self._database.written_bytes - written)
+        (read, received), self._pages = self._pages, self.journal.pages
+        self._metrics.followed_pages.labels("database").inc(self._pages[0] - read)
+        self._metrics.followed_pages.labels("broker").inc(self._pages[1] - received)
 
     def _on_lease_lost(self) -> None:
         """Another replica has taken over: memory is invalid, and this process becomes a new replica."""
@@ -231,7 +259,7 @@ class SqlBackend:
 
     async def _take_over_some(self) -> bool:
         """Whether there may be more."""
-        if not self._runner or self.ownership.resigned or self.commits.failing:
+        if not (self._runner and self._takes_over) or self.ownership.resigned or self.commits.failing:
             return False
         claims = await self._takeover.claim((*self.journal.running, *self.ownership.acquiring))
         for claim in claims:
@@ -338,12 +366,27 @@ class SqlBackend:
         if notification.given_up:
             self._takeover_due.set()
 
+    def _notify_all(self, connection: Connection) -> None:
+        self.broker.notify(connection, Notification())
 
-def _notify_all(connection: Connection) -> None:
-    notify(connection, Notification())
+    def _notify_writes(
+        self,
+        connection: Connection,
+        tasks: tuple[str, ...],
+        contexts: tuple[ContextKey, ...],
+        active: tuple[ContextKey, ...],
+    ) -> None:
+        if self.broker.broker is None:
+            self.broker.notify(connection, Notification(tasks, contexts, active=active))
+        elif active:  # tasks and contexts are told by their pages
+            self.broker.notify(connection, Notification(active=active))
 
+    def _revoke(self) -> None:
+        """A share or a credential has ended here."""
+        self.journal.check_again()
+        self.broker.revoke()
 
-def _notify_writes(
-    connection: Connection, tasks: tuple[str, ...], contexts: tuple[ContextKey, ...], active: tuple[ContextKey, ...]
-) -> None:
-    notify(connection, Notification(tasks, contexts, active=active))
+    def _on_revoked(self) -> None:
+        """A share or a credential may have ended, by another server's word."""
+        self.shares.forget()
+        self.journal.check_again()

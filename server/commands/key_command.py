@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from a2a_canvas.server.accounts.api_key import HASH_PREFIX, SHARED_USER, ApiKey, hash_of, new_key, valid_name
 from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, count_keys, list_keys, revoke_key
 from a2a_canvas.server.accounts.sql.sql_sessions import end_sessions_of
+from a2a_canvas.server.backend.broker_use import announce_revocation
 from a2a_canvas.server.backend.migrations import check, revision, upgrade
 from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database, place_of
 from a2a_canvas.server.settings.settings import PREFIX, SettingsError, load
@@ -95,6 +96,7 @@ async def end_key(name: str, values: Mapping[str, Any], out: TextIO, program: st
             raise SettingsError(f"There is no valid key {name}. List them with `{program} key list`.")
         async with database.read() as connection:
             last = not (await count_keys(connection)).in_force
+        await announce_revocation(load(values), database)
     out.write(f"The key {name} is revoked: servers using this database reject it within two seconds.\n")
     if last:
         out.write(
@@ -108,6 +110,7 @@ async def end_sessions(user: str, values: Mapping[str, Any], out: TextIO) -> int
     """Run `session revoke`; raises as `make_key` does. The user may have no sessions."""
     async with _database_of(values) as database:
         await end_sessions_of(database, user, datetime.now(UTC))
+        await announce_revocation(load(values), database)
     out.write(f"{user} is signed out on all servers of this database within two seconds.\n")
     return 0
 

@@ -24,6 +24,8 @@ from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, read_folder
 from a2a_canvas.server.settings.loop_setting import Loop, LoopKeyError, display_text
 from a2a_canvas.server.settings.value_types import (
+    POSTGRESQL_FORM,
+    Brokers,
     DatabaseUrl,
     EmbedOrigin,
     File,
@@ -120,6 +122,13 @@ class Settings(BaseSettings):
         description="database for tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
         "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
     )
+    broker: Brokers = Field(
+        (),
+        repr=False,
+        description="NATS server by which the servers of one PostgreSQL wake each other, as "
+        "'tls://USER:PASSWORD@HOST:PORT', or 'nats://localhost:4222' on this machine; repeatable, or separated by "
+        "commas for the servers of one cluster; by default PostgreSQL notifies",
+    )
     keep_versions: float | None = Field(
         None,
         gt=0,
@@ -204,7 +213,9 @@ class Settings(BaseSettings):
     frame_ms: float = Field(
         25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0 joins none"
     )
-    max_turns: int = Field(MAX_TURNS, ge=1, description="concurrent turns on this server; others wait")
+    max_turns: int = Field(
+        MAX_TURNS, ge=0, description="concurrent turns on this server; others wait; with 0 it only serves streams"
+    )
     max_turns_per_user: int | None = Field(
         None, ge=1, description="concurrent turns of one user; others wait; unlimited by default"
     )
@@ -295,6 +306,16 @@ class Settings(BaseSettings):
         for name in ("max_bytes", "max_bytes_per_user"):
             if self.database == "memory" and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs a database that counts, and database is memory")
+        return self
+
+    @model_validator(mode="after")
+    def _require_postgresql(self) -> Self:
+        if not self.database.startswith("postgresql:"):
+            needs = "broker is set" if self.broker else "max_turns is 0" if not self.max_turns else ""
+            if needs:
+                raise ValueError(
+                    f"{needs}, which needs several servers on one database: set database to {POSTGRESQL_FORM}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -397,7 +418,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("oidc_client_id", "oidc_client_secret"),
     ),
     "Model": (*("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "max_rounds"),),
-    "Data": ("database", "keep_versions", "keep_contexts"),
+    "Data": ("database", "broker", "keep_versions", "keep_contexts"),
     "Page": ("page", "embed_origins"),
     "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),

@@ -19,6 +19,7 @@ from a2a_canvas.server.settings.agent_folder import is_database_file
 PATH_FORM = "a file such as ./my.db"
 SQLITE_FORM = "sqlite:///FILE"
 POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
+BROKER_FORM = "tls://USER:PASSWORD@HOST:PORT"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
@@ -145,6 +146,29 @@ def _postgresql_url(url: str) -> str:
     return "postgresql" + url.removeprefix(parts.scheme)
 
 
+def _brokers(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    for address in addresses:
+        try:
+            parts = urlsplit(address)
+            whole = (
+                parts.hostname and parts.port != 0 and parts.path in ("", "/") and not (parts.query or parts.fragment)
+            )
+        except ValueError:
+            whole = ""
+        if not whole or parts.scheme not in ("nats", "tls"):
+            raise ValueError(
+                f"must be {BROKER_FORM}, or nats://localhost:4222; in a user or password @ : / ? # % , are written as "
+                "%40 %3A %2F %3F %23 %25 %2C"
+            )
+        secured = parts.scheme == "tls" and parts.username and parts.password
+        if not secured and not is_loopback(parts.hostname or ""):
+            raise ValueError(
+                f"must be {BROKER_FORM} for a broker on another machine: who could read and write there without TLS "
+                "and a password could read and write conversations"
+            )
+    return addresses
+
+
 def _require(be_valid: Callable[[str], object], rule: str) -> AfterValidator:
     def check(value: str) -> str:
         if not be_valid(value):
@@ -169,6 +193,7 @@ ListOf = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_split)]
 
 File = Annotated[Path, AfterValidator(_require_file)]
 DatabaseUrl = Annotated[str, AfterValidator(_database)]
+Brokers = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_brokers)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 # Not pydantic's `HttpUrl`, which rewrites addresses: that of an issuer is compared by characters.
 TrustedUrl = Annotated[

@@ -13,6 +13,7 @@ TaskError
 ├── PushConfigNotFound  there is no such config, or it was given up
 ├── TooManyPushConfigs  the task has as many push configs as it may have
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
+├── RunsNoTurns         the server only serves streams; another one takes the message
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
@@ -118,6 +119,11 @@ class QueueFull(TaskError):
         whose = f"{queued} of your tasks" if of_user else f"{queued} tasks"
         super().__init__(f"The server is busy: {whose} are waiting already. Send it again in a moment.")
         self.queued = queued
+
+
+class RunsNoTurns(TaskError):
+    def __init__(self) -> None:
+        super().__init__("This server only serves streams (--max-turns 0). Send the message to another one.")
 
 
 class TooManyPushConfigs(TaskError):

@@ -52,6 +52,8 @@ than its lease (`server/tasks/sql/replica/lease.py`)."""
 
 _WRITTEN = "a2a_canvas.written_bytes"
 """In `Connection.info`: what the transaction has written so far."""
+_AFTER_COMMIT = "a2a_canvas.after_commit"
+"""In `Connection.info`: what is called when the transaction is committed."""
 
 _RETRYABLE = ("08", "25P03", "28", "3D000", "40", "53", "55000", "55P03", "57P", "57014", "58", "25006")
 """Prefixes of PostgreSQL's error codes: connection, login, no such database, rollback, resources, closed to
@@ -142,7 +144,11 @@ class Database:
         with translate_errors():
             if self.file is None:
                 async with engine.begin() as connection:
+                    calls: list[Callable[[], object]] = []
+                    connection.info[_AFTER_COMMIT] = calls
                     yield connection
+                for call in calls:
+                    call()
                 return
             async with self._write_lock, engine.begin() as connection:
                 self.file.record_writing()
@@ -238,6 +244,11 @@ def count_written(connection: Connection, rows: Iterable[Iterable[Any]]) -> None
     """Count the sizes of values that this transaction writes; for a text its characters."""
     size = sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
     connection.info[_WRITTEN] = connection.info.get(_WRITTEN, 0) + size
+
+
+def after_commit(connection: Connection, call: Callable[[], object]) -> None:
+    """Call a function when a write transaction on PostgreSQL is known to be committed; otherwise never."""
+    connection.info[_AFTER_COMMIT].append(call)
 
 
 def insert(connection: AsyncConnection | Connection, table: Table) -> Any:

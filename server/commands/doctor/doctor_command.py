@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from a2a_canvas.server.commands.doctor.findings import Finding, as_json, as_lines, exit_code, failure, ok
 from a2a_canvas.server.commands.doctor.local_checks import (
+    check_broker,
     check_database,
     check_issuer,
     check_model,
@@ -53,7 +54,8 @@ async def _here(values: Mapping[str, Any], model_call: bool) -> AsyncIterator[Fi
         return
     yield ok("settings", f"The settings are valid; the database is {without_password(settings.database)}.")
     of_model = check_model(settings, call=model_call)
-    for findings in (of_model, check_database(settings), check_issuer(settings), check_ports(settings)):
+    of_data = check_database(settings), check_broker(settings)
+    for findings in (of_model, *of_data, check_issuer(settings), check_ports(settings)):
         async for finding in findings:
             yield finding
     yield check_open_files(settings)

@@ -223,6 +223,28 @@ async def _clock(database: Database) -> Finding:
         return judge_clocks(theirs - (before + time.time()) / 2, "the database")
 
 
+async def check_broker(settings: Settings) -> AsyncIterator[Finding]:
+    """Check each address of the broker; without one, whether other servers of the database have one."""
+    from a2a_canvas.server.broker.broker import BrokerError, measure, place_of
+
+    for address in settings.broker:
+        try:
+            seconds = await measure(address)
+        except BrokerError as error:
+            message = f"The broker {place_of(address)} cannot be used: {error}."
+            advice = (
+                "Check that it runs, and --broker. Until then streams show other servers' tasks up to a second late."
+            )
+            yield failure("broker", message, advice)
+        else:
+            yield ok("broker", f"The broker {place_of(address)} answers in {seconds * 1000:.1f} ms.")
+    if not settings.broker and settings.database.startswith("postgresql:"):
+        from a2a_canvas.server.backend.broker_use import WITH_ONE, find_brokers, without_broker
+
+        if places := await find_brokers(settings.database, SECONDS):
+            yield warning("broker", without_broker(places), WITH_ONE)
+
+
 def _check_access(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     try:
         check_open(settings, keys=keys.made > 0)

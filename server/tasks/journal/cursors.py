@@ -3,8 +3,8 @@
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
 Rule 3: a log may fail: a cursor that has read all items gets the error.
-Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read. It may be
-        guarded by several checks.
+Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read, and when
+        it is told to. It may be guarded by several checks.
 Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 Rule 6: cursors take turns (round_robin.py): one that is behind lets the others read, and everything else run.
@@ -60,6 +60,7 @@ class Log(Generic[T]):
     def __init__(self) -> None:
         self.end: _Link[T] = _Link()
         self.failure: Exception | None = None
+        self.checks_due = 0
         self._waiting: dict[Place, None] = {}
         self._woken_at = 0.0
         self._waking: asyncio.TimerHandle | None = None
@@ -72,6 +73,11 @@ class Log(Generic[T]):
     def fail(self, error: Exception) -> None:
         """Append nothing more; cursors get `error` when they have read everything."""
         self.failure = error
+        self.wake()
+
+    def check_again(self) -> None:
+        """Have guarded cursors ask at once whether they may read on."""
+        self.checks_due += 1
         self.wake()
 
     def wake(self) -> None:
@@ -164,11 +170,13 @@ class GuardedCursor(Cursor[T]):
         self._at = cursor._at
         self.checks = (*cursor.checks, check)
         self._due = asyncio.get_running_loop().time() + CHECK_SECONDS
+        self._checked = self._log.checks_due
 
     async def __anext__(self) -> T:
         clock = asyncio.get_running_loop().time
         while True:
-            if clock() >= self._due:
+            if clock() >= self._due or self._checked != self._log.checks_due:
+                self._checked = self._log.checks_due
                 for check in self.checks:
                     await check()
                 self._due = clock() + CHECK_SECONDS

@@ -24,6 +24,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 MIN_SAVED_CHARACTERS = 128 * 1024
 """Fewer characters of entries than this are not worth a saved record: about 280 deltas."""
 
+NOT_RECEIVED = float("-inf")
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -73,6 +74,7 @@ class TaskLog(ReadableLog):
         unwritable: its last entries cannot be written.
         followed_until: another replica has subscribers of it, who wait for each commit.
         reading: held while new entries are read from the database.
+        received_at: when another replica's last page was shown as it came, in monotonic seconds.
     """
 
     def __init__(self, record: TaskRecord, *, new: bool = False, push: PushConfig | None = None) -> None:
@@ -80,6 +82,7 @@ class TaskLog(ReadableLog):
         self.newest = record
         self.duplicate_of = ""
         self.reading = asyncio.Lock()
+        self.received_at = NOT_RECEIVED
         self._durable = record.generation
         self.unsaved_new = new
         self.unwritable = False

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Generic, TypeVar
 
 from a2a_canvas.server.accounts.quotas import Meter
-from a2a_canvas.server.tasks.errors import QueueFull
+from a2a_canvas.server.tasks.errors import QueueFull, RunsNoTurns
 from a2a_canvas.store.ids import ContextKey
 
 MAX_TURNS = 40
@@ -183,8 +183,11 @@ class Admission:
         """Reserve a place for a turn of a user that is about to be accepted; whether it will have to wait.
 
         Raises:
+            RunsNoTurns: none runs here.
             QueueFull: there is no place (rule 2).
         """
+        if not self._max_turns:
+            raise RunsNoTurns
         taken = self._running + len(self._queue) + self._reserved
         if taken >= self._max_turns + self._max_queued:
             raise QueueFull(self._max_queued)

@@ -102,6 +102,11 @@ def _accounts() -> None:
         Column("made_at", BigInteger, nullable=False),
     )
     op.create_table(
+        "brokers",
+        Column("place", Text, primary_key=True),
+        Column("used_at", Float, nullable=False),
+    )
+    op.create_table(
         "usage",
         Column("user_name", Text, primary_key=True),
         Column("day", Integer, primary_key=True),

@@ -1,7 +1,8 @@
-"""The changes of a context, read from the database after notifications.
+"""The changes of a context, read from the database after notifications, or shown as another replica's messages bring
+them (`tails.py`, rules 1 and 2).
 
-Rule 1: snapshot and changes are both read from committed rows, so they agree, whichever replica wrote them. The price
-        is that a draft is seen here one commit later than by the subscribers of its task.
+Rule 1: snapshot and changes are both of committed rows, so they agree, whichever replica wrote them. The price is that
+        a draft is seen here one commit later than by the subscribers of its task.
 Rule 2: when a context is removed, its subscriptions end with `StreamLost`: the context does not exist any more, or is a
         new one (`incarnation`) whose positions start at 1 again.
 """
@@ -9,8 +10,9 @@ Rule 2: when a context is removed, its subscriptions end with `StreamLost`: the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from contextlib import suppress
+import time
+from collections.abc import Collection, Iterable
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -27,7 +29,10 @@ from a2a_canvas.server.tasks.journal.context_log import (
     ContextSubscription,
 )
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.journal.task_log import NOT_RECEIVED
 from a2a_canvas.server.tasks.kept_files import NO_FILES
+from a2a_canvas.server.tasks.record import Entry
+from a2a_canvas.server.tasks.sql.journal.background_reads import BackgroundReads
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     decode_entries,
@@ -37,10 +42,10 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     tasks_in,
 )
+from a2a_canvas.server.tasks.sql.journal.page_messages import SILENCE_SECONDS, PageMessage, PageWire
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.latest_changes import read_latest
 from a2a_canvas.server.tasks.sql.projections.pages import read_changes
-from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
@@ -55,8 +60,6 @@ class _Position(NamedTuple):
 
 
 NO_POSITION = _Position(None, 0)
-STOP_SECONDS = 0.5
-"""Seconds that a read has left when the server stops."""
 
 
 class _Tail(Log[ContextEntry]):
@@ -65,16 +68,30 @@ class _Tail(Log[ContextEntry]):
         self.context_id = context_id
         self.at = at
         self.reading = asyncio.Lock()
+        self.received_at = NOT_RECEIVED
+
+    @property
+    def is_current(self) -> bool:
+        """Whether a page in order has just come: then there is nothing to be read."""
+        return time.monotonic() - self.received_at < SILENCE_SECONDS
 
 
 class ContextTails:
-    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail."""
+    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail.
+
+    Attributes:
+        wire: brings the pages of other replicas; None without a broker.
+        pages_read, pages_received: from the database, and as messages in order.
+    """
 
     def __init__(self, database: Database, versions: VersionContents) -> None:
+        self.wire: PageWire | None = None
+        self.pages_read = self.pages_received = 0
+        self._followed: set[ContextKey] = set()  # with `wire`
         self._database = database
         self._versions = versions
         self._tails: WeakValueDictionary[ContextKey, _Tail] = WeakValueDictionary()
-        self._reading: set[asyncio.Task[None]] = set()
+        self._refreshing = BackgroundReads(self.refresh)
 
     async def follow(self, context_id: ContextKey) -> ContextSubscription:
         """A snapshot of a context, and every change after it."""
@@ -86,6 +103,7 @@ class ContextTails:
             tail = self._tails.get(context_id)
             if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
+                self._follow(context_id)
         cursor = Cursor(tail)
         return ContextSubscription(await self._snapshot(context_id), cursor)
 
@@ -102,7 +120,8 @@ class ContextTails:
 
     async def refresh_all(self) -> None:
         """Read the new changes of all contexts that have any."""
-        tails = dict(self._tails)
+        self._follow_only(dict(self._tails))
+        tails = {context_id: tail for context_id, tail in dict(self._tails).items() if not tail.is_current}
         if tails:
             query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
             async with self._database.read() as connection:
@@ -112,56 +131,95 @@ class ContextTails:
 
     def schedule_refresh(self, context_ids: Iterable[ContextKey]) -> None:
         """This replica has written to these contexts: read the changes."""
-        followed = [context_id for context_id in context_ids if context_id in self._tails]
-        if followed:
-            reading = asyncio.create_task(self._read_all(followed), name="context followers")
-            self._reading.add(reading)
-            reading.add_done_callback(self._reading.discard)
+        self._refreshing.start(context_id for context_id in context_ids if context_id in self._tails)
 
     async def stop(self) -> None:
-        """Stop reading. A read that is cancelled while it connects leaves its connection open: it may end first."""
-        if self._reading:
-            _, late = await asyncio.wait(self._reading, timeout=STOP_SECONDS)
-            for reading in late:
-                reading.cancel()
-            if late:
-                await asyncio.wait(late)
+        """Stop reading."""
+        await self._refreshing.stop()
+
+    def check_again(self) -> None:
+        """Have the guards of all subscriptions ask again."""
+        for log in tuple(self._tails.values()):
+            log.check_again()
 
     def fail(self, error: Exception) -> None:
         for tail in tuple(self._tails.values()):
             tail.fail(error)
 
-    async def _read_all(self, context_ids: Iterable[ContextKey]) -> None:
-        with suppress(Unavailable):  # the next poll finds it
-            await self.refresh(context_ids)
+    # ------------------------------------------------------------------------- messages
+
+    def _follow(self, context_id: ContextKey) -> None:
+        if self.wire and context_id not in self._followed:
+            self._followed.add(context_id)
+            receive = partial(self._receive, context_id)
+            self.wire.follow((context_id, None), receive, partial(self._refreshing.start, [context_id]))
+
+    def _follow_only(self, context_ids: Collection[ContextKey]) -> None:
+        if self.wire:
+            for context_id in self._followed.difference(context_ids):
+                self._followed.discard(context_id)
+                self.wire.unfollow((context_id, None))
+            for context_id in context_ids:
+                self._follow(context_id)
+
+    def _receive(self, context_id: ContextKey, page: PageMessage | None) -> None:
+        tail = self._tails.get(context_id)
+        if tail is None or tail.failure:
+            return
+        if page is None:
+            tail.received_at = NOT_RECEIVED  # the next poll reads
+        elif page.position is not None and not self._show(tail, page):
+            tail.received_at = NOT_RECEIVED
+            self._refreshing.start([context_id])
+
+    def _show(self, tail: _Tail, page: PageMessage) -> bool:
+        """Show a page if it is in order; whether nothing has to be read for it."""
+        if page.position is None or page.incarnation is None or tail.at.incarnation not in (None, page.incarnation):
+            return False
+        if page.position <= tail.at.position:
+            return True
+        if page.entries is None:
+            return False
+        try:
+            entries = decode_entries(page, NO_CONTENTS)
+        except Unreadable:
+            return False
+        changes = [entry for entry in entries if changes_context(entry.event)]
+        if page.position - len(changes) != tail.at.position:
+            return False
+        _append(tail, page.task_id, changes, page.incarnation)
+        tail.wake()
+        tail.received_at = time.monotonic()
+        self.pages_received += 1
+        return True
 
     async def _read_on(self, tail: _Tail) -> None:
         async with tail.reading:
             async with self._database.read() as connection:
                 incarnation, newest = await _read_position(connection, tail.context_id)
                 found = await read_changes(connection, tail.context_id, tail.at.position)
+                self.pages_read += len(found)
                 contents = await read_contents(connection, found, self._versions)
                 files = await read_named_files(connection, found)
             if tail.at.incarnation not in (None, incarnation):
                 tail.fail(StreamLost())
             if incarnation is None or tail.failure:
                 return
-            position, named = tail.at.position, contents.get(tail.context_id, NO_CONTENTS)
-            its_files = files.get(tail.context_id, NO_FILES)
+            named, its_files = contents.get(tail.context_id, NO_CONTENTS), files.get(tail.context_id, NO_FILES)
             for page in found:
+                if page.position <= tail.at.position:
+                    continue  # it has come as a message meanwhile
                 try:
                     entries = decode_entries(page, named, its_files)
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
                 changes = [entry for entry in entries if changes_context(entry.event)]
-                if page.position - len(changes) != position:
+                if page.position - len(changes) != tail.at.position:
                     break
-                for place, entry in enumerate(changes, position + 1):
-                    tail.append(ContextEntry(place, page.task_id, entry, incarnation))
-                position = page.position
-            tail.at = _Position(incarnation, position)
-            if position < newest:
+                _append(tail, page.task_id, changes, incarnation)
+            tail.at = _Position(incarnation, tail.at.position)
+            if tail.at.position < newest:
                 tail.fail(StreamLost())  # the next changes have been removed
             else:
                 tail.wake()
@@ -181,6 +239,13 @@ class ContextTails:
             if row.task_id in found and row.artifact_id in found[row.task_id].artifacts
         }
         return ContextSnapshot(position, artifacts, incarnation)
+
+
+def _append(tail: _Tail, task_id: str, changes: Iterable[Entry], incarnation: int) -> None:
+    """Append the next changes of a context, all of one task."""
+    for place, entry in enumerate(changes, tail.at.position + 1):
+        tail.append(ContextEntry(place, task_id, entry, incarnation))
+        tail.at = _Position(incarnation, place)
 
 
 async def _read_position(connection: AsyncConnection, context_id: ContextKey) -> _Position:

@@ -55,7 +55,7 @@ class JournalWork:
         projections: in the order of their statements.
         replica: the id of this replica when the work was collected.
         staged: the contents of versions (`staged_contents`).
-        committed: called with the batches when they are durable.
+        committed: called with the batches, and what was written of them, when they are durable.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class JournalWork:
         replica: str,
         at: datetime,
         staged: Contents,
-        committed: Callable[[Sequence[TaskBatch]], None],
+        committed: Callable[[Sequence[TaskBatch], Sequence[StagedTask]], None],
     ) -> None:
         self._projections = projections
         self._batches = batches
@@ -86,7 +86,7 @@ class JournalWork:
     def done(self) -> None:
         for each in self._written:
             each.batch.log.count_written(each.page_characters, each.saved_characters)
-        self._committed(self._batches)
+        self._committed(self._batches, self._written)
 
     def by_context(self) -> dict[ContextKey, JournalWork]:
         by_context: defaultdict[ContextKey, list[TaskBatch]] = defaultdict(list)

@@ -2,7 +2,8 @@
 
 Rule 1: the tasks that this replica runs are in memory, ahead of the database. Their entries are staged, and the group
         commit writes them together with the artifact changes that were staged in the same event-loop step.
-Rule 2: every other task is read from the database: when it is asked for, and, for subscribers, after a notification.
+Rule 2: every other task is read from the database: when it is asked for, and, for subscribers, after a notification
+        or as messages bring it (`tails.py`).
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify, OutboxWriter, projections_of
+from a2a_canvas.server.tasks.sql.journal.page_messages import PageWire, page_message
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.server.tasks.sql.projections import message_keys, owned_rows
 from a2a_canvas.server.tasks.sql.projections.annotation_rows import SqlAnnotations, annotation_changes
 from a2a_canvas.server.tasks.sql.projections.context_rows import read_known
+from a2a_canvas.server.tasks.sql.projections.journal_commit import StagedTask
 from a2a_canvas.server.tasks.sql.projections.loop_values import SqlContextValues
 from a2a_canvas.server.tasks.sql.projections.message_files import MessageFiles
 from a2a_canvas.server.tasks.sql.projections.named_versions import staged_contents
@@ -111,6 +114,7 @@ class SqlJournal:
         flushed = partial(commits.flushed, COMMIT_TIMEOUT)
         self.values = SqlContextValues(database, replica, self._stage_values, flushed)
         self.annotations = SqlAnnotations(database, replica, flushed)
+        self._wire: PageWire | None = None
         self._closed = False
 
     # ----------------------------------------------------------------------- appending
@@ -218,7 +222,26 @@ class SqlJournal:
         staged = staged_contents(batches, self._versions)
         return JournalWork(self._projections, batches, self._replica.id, self._now(), staged, self._on_committed)
 
-    def _on_committed(self, batches: Sequence[TaskBatch]) -> None:
+    def connect(self, wire: PageWire) -> None:
+        """Send the pages of this replica to others, and show theirs as they come."""
+        self._wire = self._tails.wire = self._contexts.wire = wire
+
+    def check_again(self) -> None:
+        """A share or a credential may have ended: have the guards of all subscriptions ask again, at once."""
+        self._tails.check_again()
+        self._contexts.check_again()
+
+    @property
+    def pages(self) -> tuple[int, int]:
+        """Pages of other replicas for subscribers: how many were read from the database, and how many were received."""
+        both = self._tails, self._contexts
+        return sum(each.pages_read for each in both), sum(each.pages_received for each in both)
+
+    def _on_committed(self, batches: Sequence[TaskBatch], written: Sequence[StagedTask]) -> None:
+        if self._wire:
+            for task in written:
+                if page := page_message(task):
+                    self._wire.publish(page)
         for batch in batches:
             batch.log.mark_durable(batch.newest.generation)
             self.values.holds.clear(batch.newest.context_id, batch.values)
@@ -251,6 +274,7 @@ class SqlJournal:
 
     async def stop(self) -> None:
         """Stop reading for subscribers."""
+        await self._tails.stop()
         await self._contexts.stop()
         await self._watched.stop()
 

@@ -1,18 +1,29 @@
-"""The tasks that are followed here. Those of other replicas are read from the database after a notification."""
+"""The tasks that are followed here. Those of other replicas are read from the database after a notification.
+
+Rule 1: with a broker, the pages of a task come as messages. A page in order is shown as it came. After any other, and
+        after `SILENCE_SECONDS` without one, the database is read.
+Rule 2: a page may come while the database is read: of what was read, only entries after the newest shown are added.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from weakref import WeakValueDictionary
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
-from a2a_canvas.server.tasks.journal.task_log import TaskLog
+from a2a_canvas.server.tasks.journal.task_log import NOT_RECEIVED, TaskLog
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_reading import entries_after, read_record, tasks_in
+from a2a_canvas.server.tasks.sql.journal.background_reads import BackgroundReads
+from a2a_canvas.server.tasks.sql.journal.journal_reading import decode_entries, entries_after, read_record, tasks_in
+from a2a_canvas.server.tasks.sql.journal.page_messages import SILENCE_SECONDS, PageMessage, PageWire
 from a2a_canvas.server.tasks.sql.projections.records import tasks
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 
@@ -22,9 +33,17 @@ class TaskTails:
 
     Args:
         runs_here: whether this replica runs a task: then its log is ahead of the database, and is not read.
+
+    Attributes:
+        wire: brings the pages of other replicas; None without a broker.
+        pages_read, pages_received: from the database, and as messages in order.
     """
 
     def __init__(self, database: Database, versions: VersionContents, runs_here: Callable[[str], bool]) -> None:
+        self.wire: PageWire | None = None
+        self.pages_read = self.pages_received = 0
+        self._followed: dict[str, tuple[ContextKey, str]] = {}  # with `wire`: the keys of tasks
+        self._refreshing = BackgroundReads(self.refresh)
         self._database = database
         self._versions = versions
         self._runs_here = runs_here
@@ -42,6 +61,11 @@ class TaskTails:
     def add(self, log: TaskLog) -> TaskLog:
         self._logs[log.record.task_id] = log
         return log
+
+    def check_again(self) -> None:
+        """Have the guards of all subscriptions ask again."""
+        for log in tuple(self._logs.values()):
+            log.check_again()
 
     def fail(self, error: Exception) -> None:
         """End the subscriptions of every task with `error`."""
@@ -63,7 +87,10 @@ class TaskTails:
                 # Another request may have made one meanwhile.
                 log = self._logs.get(task_id)
                 if log is None or log.failure:
+                    self._follow(fresh.record)
                     return self.add(fresh)
+            if self._is_current(log):
+                return log
             await self._read_on(log)
             if not log.failure:
                 return log
@@ -76,8 +103,10 @@ class TaskTails:
                 await self._read_on(log)
 
     async def refresh_all(self) -> None:
-        """Read the new entries of all tasks that have any."""
+        """Read the new entries of all tasks that have any, and have brought no page for a moment."""
         known = {task_id: record for task_id, record in self.elsewhere.items() if not record.state.terminal}
+        self._follow_only(known)
+        known = {task_id: record for task_id, record in known.items() if not self._is_current(self._logs.get(task_id))}
         if known:
             query = select(tasks.c.task_id, tasks.c.generation)
             query = query.where(tasks_in((record.context_id, task_id) for task_id, record in known.items()))
@@ -89,8 +118,57 @@ class TaskTails:
                     log.fail(StreamLost())
             await self.refresh(task_id for task_id, last in found.items() if last > known[task_id].generation)
 
+    # ------------------------------------------------------------------------- messages
+
+    def _follow(self, record: TaskRecord) -> None:
+        task_id = record.task_id
+        if self.wire and task_id not in self._followed and not record.state.terminal:
+            key = self._followed[task_id] = record.context_id, task_id
+            # Pages that were committed before the broker sent them here.
+            self.wire.follow(key, partial(self._receive, task_id), partial(self._refreshing.start, [task_id]))
+
+    def _follow_only(self, tasks: Mapping[str, TaskRecord]) -> None:
+        if self.wire:
+            for task_id in self._followed.keys() - tasks.keys():
+                self.wire.unfollow(self._followed.pop(task_id))
+            for record in tasks.values():
+                self._follow(record)
+
+    def _is_current(self, log: TaskLog | None) -> bool:
+        return log is not None and time.monotonic() - log.received_at < SILENCE_SECONDS
+
+    def _receive(self, task_id: str, page: PageMessage | None) -> None:
+        log = self._logs.get(task_id)
+        if log is None or log.failure or log.record.state.terminal or self._runs_here(task_id) or not log.saved:
+            return
+        if page is None:
+            log.received_at = (
+                NOT_RECEIVED  # the next poll reads; at once, whoever forges could have us read all the time
+            )
+        elif page.last > log.record.generation and not self._show(log, page):
+            log.received_at = NOT_RECEIVED
+            self._refreshing.start([task_id])
+
+    def _show(self, log: TaskLog, page: PageMessage) -> bool:
+        """Show a page if it is in order."""
+        in_order = page.epoch == log.record.epoch and page.first == log.record.generation + 1
+        if not in_order or page.entries is None:
+            return False
+        try:
+            entries = decode_entries(page, NO_CONTENTS)
+        except Unreadable:
+            return False
+        log.read(entries)
+        log.received_at = time.monotonic()
+        self.pages_received += 1
+        return True
+
+    async def stop(self) -> None:
+        await self._refreshing.stop()
+
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
+            known = log.record.generation
             try:
                 async with self._database.read() as connection:
                     first, entries = await entries_after(connection, log.record, self._versions)
@@ -100,10 +178,11 @@ class TaskTails:
                 return
             if self._runs_here(log.record.task_id) or not log.saved:
                 return  # its own entries may be among them
-            if first != log.record.generation + 1:
+            if first != known + 1:
                 log.fail(StreamLost())  # the next entries have been removed
             elif entries:
-                log.read(entries)
+                self.pages_read += 1
+                log.read([entry for entry in entries if entry.generation > log.record.generation])
 
 
 async def _generation(connection: AsyncConnection, record: TaskRecord) -> int:

@@ -42,9 +42,9 @@ removed_contexts = Table(
 
 @cache
 def _count_changes(dialect: Dialect) -> Any:
-    """Adds tasks and changes to contexts; returns the sums."""
+    """Adds tasks and changes to contexts; returns the sums and the incarnations."""
     added = upsert(contexts, ["changed_at"], ["tasks", "position"])(dialect)
-    return added.returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
+    return added.returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position, contexts.c.incarnation)
 
 
 def write(connection: Connection, commit: JournalCommit) -> None:
@@ -64,12 +64,13 @@ def write(connection: Connection, commit: JournalCommit) -> None:
     ]
     if not rows:
         return
-    for context_id, tasks_after, position_after in connection.execute(_count_changes(connection.dialect.name), rows):
+    counted = connection.execute(_count_changes(connection.dialect.name), rows)
+    for context_id, tasks_after, position_after, its_incarnation in counted:
         new, changes = added[context_id]
         number, position = tasks_after - new, position_after - changes
         for each in by_context[context_id]:
             number += each.batch.created is not None
-            each.number, each.position = number, position
+            each.number, each.position, each.incarnation = number, position, its_incarnation
             position += each.changes
 
 

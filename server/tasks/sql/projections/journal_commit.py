@@ -6,9 +6,10 @@ Rule: a transaction that is retried begins with a new `JournalCommit`, so it wri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -36,6 +37,8 @@ class StagedTask:
         state: in its row, before; empty for a new task.
         has_push: it has push configs, or had some.
         page_characters, saved_characters: of the entries and of the saved record that are written; 0 for none.
+        incarnation: of the context, if the task changes it.
+        page: the row of its page; None if it has none.
     """
 
     batch: TaskBatch
@@ -47,6 +50,8 @@ class StagedTask:
     has_push: bool = False
     page_characters: int = 0
     saved_characters: int = 0
+    incarnation: int = 0
+    page: Mapping[str, Any] | None = None
 
     @staticmethod
     def from_batch(batch: TaskBatch) -> StagedTask:

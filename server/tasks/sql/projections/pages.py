@@ -93,7 +93,8 @@ def write(connection: Connection, commit: JournalCommit) -> None:
             "position": each.position + each.changes if each.changes else None,
             "named": names_to_json(named.values(), files.values()),
         }
-        rows.append({**each.columns, **row, "entries": stored_entries(entries)})
+        each.page = {**each.columns, **row, "entries": stored_entries(entries)}
+        rows.append(each.page)
     commit.kept.update(_ADD.execute(connection, rows))
 
 

@@ -27,7 +27,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id,
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.projections import inbox_messages
 from a2a_canvas.server.tasks.sql.projections.records import tasks
-from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, Notify, notify
 from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.times import to_microseconds
@@ -41,7 +41,10 @@ CHECK_INTERVAL = 1.0
 class Inbox:
     """Sends to the inboxes of other replicas' tasks, and reads those of this replica's."""
 
-    def __init__(self, database: Database, journal: SqlJournal, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, database: Database, journal: SqlJournal, now: Callable[[], datetime], notify: Notify = notify
+    ) -> None:
+        self._notify = notify
         self._database = database
         self._journal = journal
         self._now = now
@@ -62,7 +65,7 @@ class Inbox:
         columns = {"sent_at": to_microseconds(self._now()), "key": key, **sent}
         async with self._database.write() as connection:
             await inbox_messages.add(connection, row | columns)
-            await connection.run_sync(notify, Notification(inboxes=(task_id,)))
+            await connection.run_sync(self._notify, Notification(inboxes=(task_id,)))
         settled = subscription.snapshot.state.settled
         while not settled:
             settled = await _wait_for_change(subscription)
@@ -80,7 +83,7 @@ class Inbox:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
             await connection.execute(update(tasks).where(*ours).values(cancel_requested=True))
-            await connection.run_sync(notify, Notification(inboxes=(task_id,)))
+            await connection.run_sync(self._notify, Notification(inboxes=(task_id,)))
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:

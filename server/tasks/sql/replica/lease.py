@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.projections.watchers import remove_watchers
-from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, Notify, notify
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey, new_id
 from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
@@ -69,7 +69,14 @@ class Lease:
         registered: the row of this replica has been committed.
     """
 
-    def __init__(self, database: Database, timing: LeaseTiming, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        timing: LeaseTiming,
+        clock: Callable[[], float] = time.monotonic,
+        notify: Notify = notify,
+    ) -> None:
+        self._notify = notify
         self.id = new_id()
         self.timing = timing
         self.exclusive = database.dialect == "sqlite"
@@ -127,7 +134,7 @@ class Lease:
                 ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
                 if followed:
-                    await connection.run_sync(notify, Notification(followed=followed))
+                    await connection.run_sync(self._notify, Notification(followed=followed))
         except Unavailable:
             self._mark_unsteady()
             raise
@@ -159,7 +166,7 @@ class Lease:
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
             if found:
                 watched = await connection.run_sync(remove_watchers, found)
-                await connection.run_sync(notify, Notification(active=watched))
+                await connection.run_sync(self._notify, Notification(active=watched))
         if found:
             logger.warning(
                 "The leases of these replicas have expired: %s. Their tasks are taken over.", ", ".join(found)
@@ -176,7 +183,7 @@ class Lease:
             await connection.execute(ours.values(replica=null()))
             await connection.execute(delete(replicas).where(replicas.c.replica_id == self.id))
             watched = await connection.run_sync(remove_watchers, (self.id,))
-            await connection.run_sync(notify, Notification(active=watched, given_up=True))
+            await connection.run_sync(self._notify, Notification(active=watched, given_up=True))
 
 
 class _LeaseCheck:

@@ -15,13 +15,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, func, select
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, after_commit
 
 logger = logging.getLogger(__name__)
 
@@ -112,11 +113,25 @@ def _both(some: tuple[T, ...], others: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
 
+Notify = Callable[[Connection, Notification], None]
+"""Notifies the other replicas when the transaction commits."""
+
+
 def notify(connection: Connection, notification: Notification) -> None:
-    """Notify the other replicas when the transaction commits."""
+    """A `Notify` by PostgreSQL."""
     if connection.dialect.name == "postgresql":
         for payload in notification.payloads():
             connection.execute(select(func.pg_notify(CHANNEL, payload)))
+
+
+def notify_by(publish: Callable[[str], None]) -> Notify:
+    """A `Notify` by a broker, which is given each payload after the commit: a NOTIFY would be one lock for all."""
+
+    def notify(connection: Connection, notification: Notification) -> None:
+        for payload in notification.payloads():
+            after_commit(connection, partial(publish, payload))
+
+    return notify
 
 
 class PresenceReceiver(Protocol):
@@ -135,6 +150,7 @@ class NotificationListener:
     Args:
         on_notification: called with those that have arrived, and after each poll interval with `everything`.
         presence: takes those about presence, at once.
+        brokered: with each poll, activity may have changed, too: no notification tells what a broker's servers do.
     """
 
     def __init__(
@@ -142,7 +158,9 @@ class NotificationListener:
         database: Database,
         on_notification: Callable[[Notification], Awaitable[None]],
         presence: PresenceReceiver | None = None,
+        brokered: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._brokered = brokered
         self._database = database
         self._on_notification = on_notification
         self._presence = presence
@@ -179,7 +197,11 @@ class NotificationListener:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_INTERVAL)
-            self._queue.put_nowait(Notification(everything=True))
+            self._queue.put_nowait(Notification(everything=True, missed=self._brokered()))
+
+    def receive(self, notification: Notification) -> None:
+        """One has come by a broker."""
+        self._queue.put_nowait(notification)
 
     async def _listen(self) -> None:
         while True:

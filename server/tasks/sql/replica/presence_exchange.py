@@ -1,4 +1,4 @@
-"""How replicas tell each other who is present: notifications of PostgreSQL on a channel of their own.
+"""How replicas tell each other who is present: notifications of PostgreSQL on a channel of their own, or of a broker.
 
 Rule 1: what has changed is collected, and sent once in `SEND_INTERVAL` seconds, in one transaction: only the newest of
         a window or a task, `MAX_CHANGES` at most, and of no context more than its share.
@@ -7,6 +7,8 @@ Rule 2: a replica that hears of no other one sends only a greeting, every `GREET
 Rule 3: notifications may be lost while the listening connection is broken. A replica that listens again forgets what
         the others have said, and asks.
 Rule 4: none of this waits for the journal, and the journal does not wait for it.
+Rule 5: with a broker, it takes the place of PostgreSQL's notifications, which are sent, too, as long as a replica
+        without a broker is heard by them.
 """
 
 from __future__ import annotations
@@ -58,6 +60,9 @@ class PresenceExchange:
 
     Args:
         people: of this replica.
+
+    Attributes:
+        publish: sends a payload by the broker; None without one.
     """
 
     def __init__(self, database: Database, people: PresentPeople, clock: Callable[[], float] = monotonic) -> None:
@@ -70,6 +75,8 @@ class PresenceExchange:
         self._greeting_due = 0.0
         self._sending: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self.publish: Callable[[str], None] | None = None
+        self._last_notified = float("-inf")
 
     def start(self) -> None:
         self._people.exchange = self
@@ -91,7 +98,7 @@ class PresenceExchange:
 
     # --------------------------------------------------------------------- receiving
 
-    def receive(self, payload: str) -> None:
+    def receive(self, payload: str, *, by_broker: bool = False) -> None:
         """A notification has arrived."""
         try:
             fields = json.loads(payload)
@@ -103,6 +110,8 @@ class PresenceExchange:
         if replica not in self._peers:
             self._greeting_due = 0.0
         self._peers[replica] = self._clock()
+        if not by_broker:
+            self._last_notified = self._clock()
         for item in items:
             if change := change_from_json(item):
                 self._people.receive(replica, change)
@@ -141,8 +150,16 @@ class PresenceExchange:
             self._greeting_due = now + GREETING_INTERVAL
         changes = self._take_unsent()
         if changes or greets:
-            async with self._database.write() as connection:
-                await connection.run_sync(_notify_presence, [*payloads(self.replica, changes)])
+            await self._send([*payloads(self.replica, changes)], now)
+
+    async def _send(self, sent: list[str], now: float) -> None:
+        if self.publish:
+            for payload in sent:
+                self.publish(payload)
+            if now - self._last_notified > PEER_SECONDS:
+                return
+        async with self._database.write() as connection:
+            await connection.run_sync(_notify_presence, sent)
 
     def _take_unsent(self) -> list[PresenceChange]:
         """The changes to send now, an equal share of each context."""

@@ -33,7 +33,7 @@ from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.projections.task_counts import add_counts, count_transition
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
-from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, Notify, notify
 from a2a_canvas.store.ids import ContextKey, new_id
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
@@ -82,7 +82,9 @@ class Takeover:
         versions: VersionContents,
         outbox: OutboxWriter,
         now: Callable[[], datetime],
+        notify: Notify = notify,
     ) -> None:
+        self._notify = notify
         self._database = database
         self._lease = lease
         self._versions = versions
@@ -177,7 +179,7 @@ class Takeover:
                 if await connection.scalar(released):
                     change = count_transition(record.owner, found[0].row.state, record.state.value)
                     await connection.run_sync(add_counts, change, claim.replica)
-                await connection.run_sync(notify, Notification(active=(claim.context_id,)))
+                await connection.run_sync(self._notify, Notification(active=(claim.context_id,)))
             return None
         return Orphan(record, claim.resumptions, cancel_requested)
 
@@ -206,7 +208,7 @@ class Takeover:
                 told = {(claim.context_id, claim.task_id): [entry]}
                 await connection.run_sync(self._outbox.put, told, at)
             await owned_rows.touch(connection, claim.context_id, owner, at)
-            await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
+            await connection.run_sync(self._notify, Notification((claim.task_id,), active=(claim.context_id,)))
             await connection.run_sync(add_kept, {claim.context_id: size})
             await connection.run_sync(
                 add_counts, count_transition(owner, before or "", State.FAILED.value), claim.replica

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from sqlalchemy import delete
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Access
@@ -15,6 +16,7 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.loops.agent_function import AgentRun, agent_function
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.backend.sql_backend import SqlBackend
+from a2a_canvas.server.broker.broker import Broker
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -42,6 +44,10 @@ SHORT_LEASE = LeaseTiming(heartbeat=0.05, expiry=0.8)
 """For tests of the expiry itself."""
 
 
+BOTH_WAYS = pytest.mark.parametrize("several", ["postgresql", "broker"], indirect=True)
+"""A test of what holds for replicas that notify by PostgreSQL, and for those that notify by a broker."""
+
+
 class Replica:
     """One replica.
 
@@ -50,6 +56,7 @@ class Replica:
         admission: how many turns it runs at once.
         llm: in place of the one that says `calls`.
         agent: in place of a model.
+        broker: address of one.
     """
 
     def __init__(
@@ -60,12 +67,19 @@ class Replica:
         llm: LLM | None = None,
         timing: LeaseTiming = LONG_LEASE,
         agent: AgentRun | None = None,
+        broker: str = "",
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
         self.metrics = Metrics()
         self.backend = SqlBackend(
-            Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing, metrics=self.metrics
+            Database(url),
+            lambda: datetime.now(UTC),
+            Limits(),
+            spacing=0,
+            timing=timing,
+            metrics=self.metrics,
+            broker=[broker] if broker else (),
         )
         self.runtime = Runtime(
             contexts=Contexts(
@@ -92,6 +106,12 @@ class Replica:
 
     async def record(self, task_id: str) -> TaskRecord:
         return await self.runtime.get(task_id, ANONYMOUS)
+
+    @property
+    def broker(self) -> Broker:
+        found = self.backend.broker.broker
+        assert found
+        return found
 
     async def text(self, artifact_id: str = "doc", context: str = "c") -> str:
         return (await self.backend.store.get(Ref(context, artifact_id, ""))).text
@@ -124,6 +144,7 @@ class Replica:
         await self.runtime.idle()
         await self.backend.journal.stop()
         await self.backend._exchange.stop()
+        await self.backend.broker.stop()
         await self.backend._database.close()
         self.dead = True
 
@@ -142,13 +163,17 @@ class Replica:
 class Replicas:
     """The replicas of one database."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, broker: str = "") -> None:
         self.url = url
+        self.broker = broker
         self._all: list[Replica] = []
 
     async def start(self, *calls: Iterable[Step], **options: Any) -> Replica:
-        replica = Replica(self.url, calls, **options)
+        replica = Replica(self.url, calls, **{"broker": self.broker, **options})
         await replica.backend.start(replica.runtime)
+        if self.broker:
+            async with asyncio.timeout(SOON):
+                await replica.broker.connected.wait()
         self._all.append(replica)
         return replica
 
@@ -158,12 +183,12 @@ class Replicas:
 
 
 @asynccontextmanager
-async def replicas(url: str = "") -> AsyncIterator[Replicas]:
+async def replicas(url: str = "", broker: str = "") -> AsyncIterator[Replicas]:
     """On a new database of PostgreSQL, unless `url` names another one. In the end the tasks are counted right."""
     url = url or postgresql_url()
     database = Database(url)
     await create_tables(database)
-    several = Replicas(url)
+    several = Replicas(url, broker)
     try:
         yield several
         await assert_tasks_counted(database)

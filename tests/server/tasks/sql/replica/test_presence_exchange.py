@@ -16,7 +16,7 @@ from a2a_canvas.server.tasks.presence.roster import CursorPlace, Roster
 from a2a_canvas.server.tasks.sql.replica.notifications import MAX_PAYLOAD_BYTES
 from a2a_canvas.server.tasks.sql.replica.presence_exchange import MAX_CHANGES, PresenceExchange, payloads
 from a2a_canvas.store.sql.database import Database
-from tests.server.tasks.sql.replica_harness import Replica, Replicas
+from tests.server.tasks.sql.replica_harness import BOTH_WAYS, Replica, Replicas
 
 SOON = 30.0
 AT = CursorPlace("doc", 1, 2, 8)
@@ -64,6 +64,7 @@ async def is_told(told: Told, expected: dict[str, dict[str, CursorPlace]]) -> No
     await told.wait_for(expected)
 
 
+@BOTH_WAYS
 async def test_people_of_all_replicas_see_each_other_and_go(several: Replicas, open_streams: AsyncExitStack) -> None:
     first, other, third = [await several.start() for _ in range(3)]
     ann = await stream(open_streams, first, "ann")

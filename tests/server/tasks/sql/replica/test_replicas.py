@@ -25,7 +25,7 @@ from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
 from tests.server.tasks.runtime.runtime_harness import rest, states, until
-from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica
+from tests.server.tasks.sql.replica_harness import BOTH_WAYS, SHORT_LEASE, Replica
 
 HELLO = answer(text("Hello"))
 
@@ -37,6 +37,7 @@ async def joined(replica: Replica, task_id: str):
 # ---------------------------------------------------------------------- the same everywhere
 
 
+@BOTH_WAYS
 async def test_a_watcher_of_another_replica_sees_the_same_entries(several) -> None:
     hold = Hold()
     a = await several.start(answer(write("T1", "One two three", cut=3), hold), answer(text("Done.")))
@@ -56,6 +57,7 @@ async def test_a_watcher_of_another_replica_sees_the_same_entries(several) -> No
     assert await a.text() == await b.text() == "One two three"
 
 
+@BOTH_WAYS
 async def test_a_watcher_of_another_replica_gets_the_input_of_a_call_whole_when_its_block_ends(several) -> None:
     hold = Hold()
     *call, end = write("T1", "One two three", cut=3)
@@ -84,6 +86,7 @@ def others(entries: list[Entry]) -> list[Entry]:
     return [entry for entry in entries if not isinstance(entry.event, ToolInputAdded)]
 
 
+@BOTH_WAYS
 async def test_pieces_of_a_draft_are_committed_sooner_for_a_watcher_of_another_replica(several) -> None:
     joining, watching = Hold(), Hold()
     *call, end = write("T1", "One two three", cut=3)
@@ -163,6 +166,7 @@ async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(s
         assert [said for page in pages for said in page] == [f"m-Write {number}" for number in (3, 2, 1, 0)]
 
 
+@BOTH_WAYS
 async def test_a_context_is_followed_across_the_replicas_that_change_it(several) -> None:
     a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
     b = await several.start(answer(write("T2", "Two", last_chunk=True)), HELLO)
@@ -191,6 +195,7 @@ async def test_the_next_turn_of_a_context_knows_what_was_said_on_another_replica
 # ------------------------------------------------------------------ messages for a task elsewhere
 
 
+@BOTH_WAYS
 async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(several) -> None:
     hold = Hold()
     a = await several.start(answer(tool("T1", "artifact_list"), hold), answer(text("Short.")))
@@ -229,6 +234,7 @@ async def test_a_question_is_answered_on_any_replica_and_the_turn_goes_on_there(
     assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
 
 
+@BOTH_WAYS
 async def test_a_follower_on_the_replica_that_takes_the_answer_misses_nothing(several) -> None:
     hold = Hold()
     a = await several.start(answer(text("Hm."), hold, ask("T1", "Which colour?", at=1)))
@@ -327,6 +333,7 @@ async def test_the_same_message_at_two_replicas_at_once_makes_one_task(several) 
 # ------------------------------------------------------------------------------- cancelling
 
 
+@BOTH_WAYS
 async def test_a_cancel_on_another_replica_stops_the_model_call(several) -> None:
     hold = Hold()
     a, b = await several.start(broken(write("T1", "Half", stopped=False), hold)), await several.start()
@@ -487,6 +494,7 @@ async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(s
     assert (await rest(await a.send("Hi", context="d")))[-1].event.state is State.COMPLETED  # it serves again
 
 
+@BOTH_WAYS
 async def test_a_replica_that_stops_hands_its_turns_over_at_once(several) -> None:
     hold = Hold()
     a = await several.start(broken(write("T1", "One. ", append=True), write("T2", "T", at=1, stopped=False), hold))

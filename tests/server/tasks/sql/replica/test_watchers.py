@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.sql.projections.watchers import context_watchers
 from tests.fakes import Hold, answer, text
-from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica, Replicas
+from tests.server.tasks.sql.replica_harness import BOTH_WAYS, SHORT_LEASE, Replica, Replicas
 
 SOON = 30.0
 
@@ -38,6 +38,7 @@ async def is_told(watcher: AsyncGenerator[Activity, None], expected: Activity) -
             pass
 
 
+@BOTH_WAYS
 async def test_watchers_of_all_replicas_are_counted_and_leave(several: Replicas, open_streams: AsyncExitStack) -> None:
     first, other = await several.start(), await several.start()
     watcher = await watched(open_streams, first)
@@ -50,6 +51,7 @@ async def test_watchers_of_all_replicas_are_counted_and_leave(several: Replicas,
     await is_told(watcher, Activity(1, ()))
 
 
+@BOTH_WAYS
 async def test_a_task_on_another_replica_is_told_when_it_begins_and_ends(
     several: Replicas, open_streams: AsyncExitStack
 ) -> None:
