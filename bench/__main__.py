@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from bench import (
     accept_all,
+    broker,
     cpu,
     crash,
     crowd_durable,
@@ -89,6 +90,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "presence": lambda quick: presence.run(presence.QUICK if quick else presence.FULL),
     "push": lambda quick: push.run(push.QUICK if quick else push.FULL),
     "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
+    "broker": lambda quick: broker.run(broker.QUICK if quick else broker.FULL),
     "takeover": lambda quick: takeover.run(takeover.QUICK if quick else takeover.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
     "framework-cost": lambda quick: framework_cost.run(framework_cost.QUICK if quick else framework_cost.FULL),

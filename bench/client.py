@@ -107,26 +107,27 @@ def texts(artifact: dict[str, Any]) -> Iterator[str]:
 # ------------------------------------------------------------------------- requests
 
 
-def send(order: Order) -> bytes:
-    """A `SendStreamingMessage` request."""
+def send(order: Order, key: str = "") -> bytes:
+    """A `SendStreamingMessage` request, with or without an API key."""
     message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": str(order)}]}
-    return request("SendStreamingMessage", {"message": message})
+    return request("SendStreamingMessage", {"message": message}, key=key)
 
 
-def subscribe(task_id: str, *, turn: bool = False) -> bytes:
+def subscribe(task_id: str, *, turn: bool = False, key: str = "") -> bytes:
     """A `SubscribeToTask` request, with or without `turn:v1`."""
-    return request("SubscribeToTask", {"id": task_id}, [TURN] if turn else [])
+    return request("SubscribeToTask", {"id": task_id}, [TURN] if turn else [], key)
 
 
-def request(method: str, params: dict[str, Any], extensions: Sequence[str] = ()) -> bytes:
+def request(method: str, params: dict[str, Any], extensions: Sequence[str] = (), key: str = "") -> bytes:
     """A JSON-RPC request that activates extensions."""
-    return post("/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, extensions)
+    return post("/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, extensions, key)
 
 
-def post(path: str, content: dict[str, Any], extensions: Sequence[str]) -> bytes:
-    """An HTTP request that activates extensions."""
+def post(path: str, content: dict[str, Any], extensions: Sequence[str], key: str = "") -> bytes:
+    """An HTTP request that activates extensions, with an API key if there is one."""
     body = json.dumps(content).encode()
     activated = f"A2A-Extensions: {', '.join(extensions)}\r\n" if extensions else ""
+    activated += f"Authorization: Bearer {key}\r\n" if key else ""
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         f"A2A-Version: 1.0\r\nConnection: close\r\n{activated}\r\n"

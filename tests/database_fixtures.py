@@ -198,7 +198,7 @@ class PrivatePostgresql:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:
-        found = _program(program)
+        found = find_program(program)
         assert found
         # A server inherits what its starter has open: it must not be a pipe that somebody reads to its end.
         with (self._folder / "said").open("w+") as said:
@@ -219,7 +219,7 @@ class PrivatePostgresql:
 
 def why_not() -> str:
     """Why there is no PostgreSQL here, and what to do about it; empty if there is."""
-    if not _program("initdb") or not _program("pg_ctl"):
+    if not find_program("initdb") or not find_program("pg_ctl"):
         return "needs PostgreSQL: install the Debian package postgresql, or set TEST_DATABASE_URL to a server's url"
     if os.geteuid() == 0 and not _as_account():
         return f"PostgreSQL does not run as root, and there is no user {ACCOUNT}: create it, or set TEST_DATABASE_URL"
@@ -238,8 +238,8 @@ def _session_server() -> PrivatePostgresql:
     return server
 
 
-def _program(name: str) -> str | None:
-    """Debian keeps the server's programs off the PATH."""
+def find_program(name: str) -> str | None:
+    """A program of PostgreSQL; None if it is not there. Debian keeps the server's programs off the PATH."""
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]))
     return str(installed[-1]) if installed else shutil.which(name)
 
@@ -254,7 +254,7 @@ def _as_account() -> dict[str, Any]:
 
 def _locale() -> list[str]:
     """Words in the order of a dictionary where the version can, as in most databases; not that of their bytes."""
-    helped = subprocess.run([str(_program("initdb")), "--help"], capture_output=True, text=True, check=True).stdout
+    helped = subprocess.run([str(find_program("initdb")), "--help"], capture_output=True, text=True, check=True).stdout
     icu = ["--locale-provider=icu", "--icu-locale=en-US"] if "--icu-locale" in helped else []
     return ["--locale=C.UTF-8", *icu]
 

@@ -14,7 +14,8 @@ from a2a_canvas.server.accounts.server_secrets import InMemorySecrets, ServerSec
 from a2a_canvas.server.accounts.sharing import InMemoryShares
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.outbox import InMemoryPush, PushStore
-from a2a_canvas.server.settings.settings import Settings
+from a2a_canvas.server.settings.settings import Settings, SettingsError
+from a2a_canvas.server.settings.value_types import POSTGRESQL_FORM
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts, OwnedContexts
 from a2a_canvas.server.tasks.presence.present_people import PresentPeople
@@ -79,13 +80,26 @@ class Backend(Protocol):
 
 
 def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
-    """The backend of the settings, not opened yet."""
+    """The backend of the settings, not opened yet.
+
+    Raises:
+        SettingsError: a setting needs several servers on one PostgreSQL.
+    """
+    _check_shared(settings)
     limits = Limits(settings.max_artifact_bytes)
     if settings.database == "memory":
         return MemoryBackend(now, limits)
     from a2a_canvas.server.backend.durable_backend import DurableBackend
 
     return DurableBackend(settings, now, limits, metrics)
+
+
+def _check_shared(settings: Settings) -> None:
+    shared = "--broker" if settings.broker else "" if settings.max_turns else "--max-turns 0"
+    if shared and not settings.database.startswith("postgresql:"):
+        raise SettingsError(
+            f"{shared} is for several servers on one PostgreSQL: set --database {POSTGRESQL_FORM}, or leave it out."
+        )
 
 
 class MemoryBackend:

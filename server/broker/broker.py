@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 4222
-CONNECT_SECONDS = 3.0
+CONNECT_SECONDS = 3
 """Seconds to connect to one address."""
 RETRY_SECONDS = 1.0
 PING_SECONDS = 1.0
 """The interval of pings."""
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 2
 """Seconds that the broker has for the answer to a ping."""
 CLOSE_SECONDS = 0.5
 MAX_WAITING = 10_000
@@ -130,7 +130,7 @@ class Broker:
             self._receive(subject, message)
 
         self._made[subject] = await client.subscribe(subject, cb=receive)
-        await client.flush(int(ANSWER_SECONDS))
+        await client.flush(ANSWER_SECONDS)
         wanted = self._wanted.get(subject)
         if wanted and wanted[1]:
             wanted[1]()
@@ -209,7 +209,7 @@ class Broker:
     async def _ping(self, client: Client) -> None:
         while True:
             await asyncio.sleep(PING_SECONDS)
-            await client.flush(int(ANSWER_SECONDS))
+            await client.flush(ANSWER_SECONDS)
 
 
 async def measure(address: str) -> float:
@@ -221,7 +221,7 @@ async def measure(address: str) -> float:
     client = await connect(address)
     try:
         begun = time.perf_counter()
-        await client.flush(int(ANSWER_SECONDS))
+        await client.flush(ANSWER_SECONDS)
         return time.perf_counter() - begun
     except Exception as error:
         raise BrokerError(_reason(error)) from error
@@ -238,7 +238,7 @@ async def publish_once(address: str, signatures: Signatures, kind: str) -> None:
     client, subject = await connect(address), signatures.subject(kind)
     try:
         await client.publish(subject, signatures.sign(subject, b""))
-        await client.flush(int(ANSWER_SECONDS))
+        await client.flush(ANSWER_SECONDS)
     except Exception as error:
         raise BrokerError(_reason(error)) from error
     finally:
@@ -285,7 +285,7 @@ async def connect(address: str) -> Client:
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0,
-                connect_timeout=int(CONNECT_SECONDS),
+                connect_timeout=CONNECT_SECONDS,
                 ping_interval=3600,  # `_ping` finds out sooner
                 no_echo=True,
                 pending_size=2 * MAX_WAITING_BYTES,

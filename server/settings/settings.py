@@ -24,7 +24,6 @@ from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, read_folder
 from a2a_canvas.server.settings.loop_setting import Loop, LoopKeyError, display_text
 from a2a_canvas.server.settings.value_types import (
-    POSTGRESQL_FORM,
     Brokers,
     DatabaseUrl,
     EmbedOrigin,
@@ -306,16 +305,6 @@ class Settings(BaseSettings):
         for name in ("max_bytes", "max_bytes_per_user"):
             if self.database == "memory" and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs a database that counts, and database is memory")
-        return self
-
-    @model_validator(mode="after")
-    def _require_postgresql(self) -> Self:
-        if not self.database.startswith("postgresql:"):
-            needs = "broker is set" if self.broker else "max_turns is 0" if not self.max_turns else ""
-            if needs:
-                raise ValueError(
-                    f"{needs}, which needs several servers on one database: set database to {POSTGRESQL_FORM}"
-                )
         return self
 
     @model_validator(mode="after")

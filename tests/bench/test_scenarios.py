@@ -7,6 +7,7 @@ import pytest
 
 from bench import (
     accept_all,
+    broker,
     cpu,
     crash,
     crowd_durable,
@@ -92,6 +93,9 @@ SHORTEST: Mapping[str, Shortest] = {
     "presence": Shortest(lambda: presence.run(presence.Plan(4, 2, 1.0, 1)), 1),
     "push": Shortest(lambda: push.run(push.Plan(receivers=3, rounds=1, turns=2, order=Order(20), notified=1)), 2),
     "replicas": Shortest(lambda: replicas.run(joiners.Plan(6, Order(60, 50))), 1, ("exact",)),
+    "broker": Shortest(
+        lambda: broker.run(broker.Extent(1, joiners.Plan(6, Order(60, 50)), 2, 3, 2.0)), 6, ("exact", "exact, killed")
+    ),
     "takeover": Shortest(
         lambda: takeover.run(takeover.Plan(2, Order(50, 2, endless=True), (1,))),
         1,

@@ -29,6 +29,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "metrics_port": ("9002", 9002),
     "model": ("rehearsal", "rehearsal"),
     "database": ("postgres://me:secret@db/canvas", "postgresql://me:secret@db/canvas"),
+    "broker": (
+        "tls://me:secret@a:4222, nats://localhost",
+        ("tls://me:secret@a:4222", "nats://localhost"),
+    ),
     "keep_versions": ("30", 30.0),
     "keep_contexts": ("365", 365.0),
     "shared_token": ("0123456789abcdef", "0123456789abcdef"),
@@ -84,6 +88,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 """What is written, and what it is read as."""
 SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
+BROKER = "tls://USER:PASSWORD@HOST:PORT"
 FILE = "a file such as ./my.db, sqlite:///FILE"
 SWITCHES = {
     "advertise_0_3": "--no-advertise-0.3",
@@ -295,6 +300,16 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--frame-ms", "1001"], "--frame-ms=1001: must be 0 to 1000"),
         (["--max-body-bytes", "10"], "--max-body-bytes=10: must be at least 1024"),
         (["--max-rounds", "0"], "--max-rounds=0: must be at least 1"),
+        (["--max-turns", "-1"], "--max-turns=-1: must be at least 0"),
+        (["--broker", "localhost:4222"], f"--broker='***': must be {BROKER}, or nats://localhost:4222; in a user"),
+        (
+            ["--broker", "tls://me:s#cret@a"],
+            f"must be {BROKER}, or nats://localhost:4222; in a user or password @ : / ",
+        ),
+        (["--broker", "nats://localhost/x"], f"must be {BROKER}, or"),
+        (["--broker", "nats://localhost,http://localhost"], f"must be {BROKER}, or"),
+        (["--broker", "nats://me:secret@nats.internal"], f"must be {BROKER} for a broker on another machine: "),
+        (["--broker", "tls://nats.internal"], f"must be {BROKER} for a broker on another machine: "),
         (
             ["--max-turns", "x", "--max-rounds", "y"],
             "--max-turns=x: must be a whole number; --max-rounds=y: must be a whole number",

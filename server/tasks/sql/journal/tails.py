@@ -168,17 +168,17 @@ class TaskTails:
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
-            known = log.record.generation
+            known = log.record
             try:
                 async with self._database.read() as connection:
-                    first, entries = await entries_after(connection, log.record, self._versions)
-                    first = first or 1 + await _generation(connection, log.record)
+                    first, entries = await entries_after(connection, known, self._versions)
+                    first = first or 1 + await _generation(connection, known)
             except Unreadable:
                 log.fail(StreamLost())  # a new subscription raises `Unreadable`
                 return
             if self._runs_here(log.record.task_id) or not log.saved:
                 return  # its own entries may be among them
-            if first != known + 1:
+            if first != known.generation + 1:
                 log.fail(StreamLost())  # the next entries have been removed
             elif entries:
                 self.pages_read += 1

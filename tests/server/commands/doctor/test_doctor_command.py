@@ -27,8 +27,9 @@ from a2a_canvas.server.commands.doctor import local_checks
 from a2a_canvas.server.commands.doctor.doctor_command import doctor_command
 from a2a_canvas.server.protocols.identity.issuer import Issuer
 from a2a_canvas.server.settings.settings import PREFIX, Settings
+from tests.broker_fixtures import private_nats
 from tests.certificates import issue
-from tests.database_fixtures import postgresql_url
+from tests.database_fixtures import execute, postgresql_url
 from tests.free_port import free_port
 from tests.new_database import with_tables
 from tests.server.app_server import serving
@@ -259,6 +260,20 @@ async def test_a_database_that_cannot_be_reached_fails_without_its_password() ->
     status, said = (await examined(database=f"postgresql://me:hunter2@127.0.0.1:{free_port()}/x"))["database"]
     assert status == "failed"
     assert "hunter2" not in said
+
+
+@pytest.mark.postgres
+async def test_a_broker_is_asked_and_one_that_only_others_use_is_named() -> None:
+    url = await with_tables(postgresql_url())
+    with private_nats() as nats:
+        assert (await examined(database=url, broker=nats.url))["broker"][0] == "ok"
+    status, said = (await examined(database=url, broker=nats.url))["broker"]
+    assert (status, f"The broker 127.0.0.1:{nats.port} cannot be used: " in said) == ("failed", True)
+    assert "broker" not in await examined(database=url)
+    execute(url, "INSERT INTO brokers VALUES ('nats.internal:4222', extract(epoch FROM clock_timestamp()))")
+    status, said = (await examined(database=url))["broker"]
+    assert status == "warning"
+    assert said.startswith("Servers of this database use the broker nats.internal:4222, and this one has no --broker")
 
 
 @pytest.mark.postgres

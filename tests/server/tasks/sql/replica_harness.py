@@ -57,6 +57,7 @@ class Replica:
         llm: in place of the one that says `calls`.
         agent: in place of a model.
         broker: address of one.
+        takes_over: whether it takes tasks over.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Replica:
         timing: LeaseTiming = LONG_LEASE,
         agent: AgentRun | None = None,
         broker: str = "",
+        takes_over: bool = True,
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
@@ -80,6 +82,7 @@ class Replica:
             timing=timing,
             metrics=self.metrics,
             broker=[broker] if broker else (),
+            takes_over=takes_over,
         )
         self.runtime = Runtime(
             contexts=Contexts(

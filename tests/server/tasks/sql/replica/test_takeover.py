@@ -20,12 +20,13 @@ from a2a_canvas.server.agent.events import (
     TurnEvent,
 )
 from a2a_canvas.server.push.fair_choice import FreePlaces
-from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
+from a2a_canvas.server.tasks.errors import RunsNoTurns, StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.journal.task_log import MIN_SAVED_CHARACTERS
 from a2a_canvas.server.tasks.push_configs import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
 from a2a_canvas.server.tasks.sql.projections.pages import pages
@@ -93,6 +94,24 @@ async def columns(replica: Replica, task_id: str, *names: str) -> tuple[object, 
 
 
 # ------------------------------------------------------------------------- long turns
+
+
+async def test_a_replica_that_only_serves_streams_takes_no_message_and_nothing_over(several) -> None:
+    hold = Hold()
+    owner = await several.start(answer(text("Half"), hold))
+    other = await several.start(admission=Admission(0), takes_over=False)
+    with pytest.raises(RunsNoTurns, match="only serves streams"):
+        await other.send("Write")
+    task_id = (await owner.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    following = await other.runtime.follow(task_id, ANONYMOUS)
+    await owner.crash()
+    await other.backend._take_over()
+    assert other.backend.journal.running == ()
+    third = await several.start(answer(text("Whole")))
+    async with asyncio.timeout(SOON):
+        assert (await rest(following))[-1].event.state is State.COMPLETED
+    assert (await third.record(task_id)).state is State.COMPLETED
 
 
 async def test_no_record_is_read_before_all_claims_are_committed_and_no_row_is_locked(several) -> None:
