@@ -16,21 +16,21 @@ MAX_MODULES = 16
 """In one room."""
 MAX_ON_THE_GROUND = 5
 """Modules of server/ itself, besides `listening.py`."""
-MAX_SETTINGS = 59
+MAX_SETTINGS = 60
 """A commit that adds one raises the number and says why. A limit is a constant until a user asks."""
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 7_350,
+    "store": 7_400,
     "tools": 4_000,
-    "server/accounts": 1_950,
+    "server/accounts": 2_150,
     "server/agent": 14_500,
     "server/client": 4_600,
     "server/commands": 3_000,
     "server/protocols": 14_000,
     "server/push": 1_470,
-    "server/settings": 1_280,
-    "server/tasks": 10_600,
+    "server/settings": 1_330,
+    "server/tasks": 11_200,
     "server/tool_sources": 5_600,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""

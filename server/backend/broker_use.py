@@ -22,7 +22,7 @@ from a2a_canvas.server.broker.broker import Broker, BrokerError, publish_once
 from a2a_canvas.server.broker.signatures import Signatures
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings.settings import Settings
-from a2a_canvas.server.tasks.sql.projections.brokers import read_brokers, record_broker
+from a2a_canvas.server.tasks.sql.projections.replicas import read_brokers, record_broker
 from a2a_canvas.server.tasks.sql.replica.broker_exchange import REVOCATION, BrokerExchange
 from a2a_canvas.server.tasks.sql.replica.notifications import Notify, notify, notify_by
 from a2a_canvas.store.errors import Unavailable

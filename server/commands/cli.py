@@ -239,7 +239,7 @@ def command_forms() -> dict[str, CommandForm]:
 
 
 def _database_commands(does: str) -> click.Group:
-    from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, GROUPS, options
+    from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, options
 
     dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; print what would be removed")
     force = click.Option(
@@ -251,7 +251,7 @@ def _database_commands(does: str) -> click.Group:
         "check": ("check that the database has the schema of this version", database),
         "prune": (
             "delete data that is older than the --keep options allow",
-            (*options(["agent", *GROUPS["Data"]]), dry_run),
+            (*options(["agent", "database", "keep_versions", "keep_contexts"]), dry_run),
         ),
     }
     commands = [

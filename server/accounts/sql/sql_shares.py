@@ -122,14 +122,14 @@ class SqlShares:
             freed = sum(await connection.scalars(delete(shares).where(replaced).returning(SHARE_SIZE)))
             added = await connection.scalar(insert(shares).values(_row_of(share)).returning(SHARE_SIZE)) or 0
             await connection.run_sync(add_kept, {share.context: added - freed})
-        self._changed()
+        self._announce_change()
 
     async def revoke(self, context: ContextKey, share_id: str) -> bool:
         this = shares.c.context_id == context, shares.c.share_id == share_id
         async with self._database.write() as connection:
             freed = await connection.scalar(delete(shares).where(*this).returning(SHARE_SIZE))
             await connection.run_sync(add_kept, {context: -(freed or 0)})
-        self._changed()
+        self._announce_change()
         return freed is not None
 
     def forget(self) -> None:
@@ -137,7 +137,7 @@ class SqlShares:
         self._recent.clear()
         self._reads.clear()
 
-    def _changed(self) -> None:
+    def _announce_change(self) -> None:
         self.forget()
         self._revoked()
 
