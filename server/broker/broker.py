@@ -13,7 +13,7 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -92,8 +92,7 @@ class Broker:
 
     async def stop(self) -> None:
         if self._running:
-            self._running.cancel()
-            await asyncio.wait((self._running,))
+            await _end([self._running])
 
     # ------------------------------------------------------------------------ messages
 
@@ -312,9 +311,15 @@ async def _first_of(*loops: Coroutine[Any, Any, None]) -> None:
         for task in done:
             task.result()
     finally:
+        await _end(tasks)
+
+
+async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended: the library may swallow a cancellation that comes with an answer."""
+    while tasks:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        _, tasks = await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
 
 
 def _reason(error: Exception) -> str:

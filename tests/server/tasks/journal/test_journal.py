@@ -29,17 +29,20 @@ from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.models import Content, Parts
 from tests.fakes import Clock, parts, said
 from tests.property_examples import examples
-from tests.server.tasks.journal_fixtures import Make, in_memory, on_postgresql, on_sqlite
+from tests.server.tasks.journal_fixtures import Make, in_memory, on_postgresql, on_postgresql_with_broker, on_sqlite
 
 PLACE = BlockPosition(0, 1, 0)
 DONE = StatusChanged(State.COMPLETED)
 
 MAKERS = {"memory": in_memory, "sqlite": on_sqlite, "postgresql": on_postgresql}
+ELSEWHERE = {**MAKERS, "postgresql with a broker": on_postgresql_with_broker}
+EVERYWHERE = pytest.mark.parametrize("make", ELSEWHERE, indirect=True)
+"""A test of what followers see, also on another replica, which gets the pages by a broker."""
 
 
 @pytest.fixture(params=MAKERS)
 async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Make]:
-    async with MAKERS[request.param](tmp_path) as maker:
+    async with ELSEWHERE[request.param](tmp_path) as maker:
         yield maker
 
 
@@ -135,6 +138,7 @@ async def test_the_first_messages_of_an_owners_tasks_are_read_by_their_ids(make)
 # --------------------------------------------------------------------------- following
 
 
+@EVERYWHERE
 async def test_a_follower_waits_for_what_is_not_there_yet(make) -> None:
     journal = await make(Clock())
     await journal.create(new_task())
@@ -146,6 +150,7 @@ async def test_a_follower_waits_for_what_is_not_there_yet(make) -> None:
     assert [entry.event for entry in await reading] == [piece(0), piece(1), piece(2), DONE]
 
 
+@EVERYWHERE
 async def test_following_ends_at_the_terminal_entry(make) -> None:
     journal = await make(Clock())
     await journal.create(new_task())
@@ -164,6 +169,7 @@ async def test_following_a_finished_task_ends_at_once(make) -> None:
     assert await read(following) == []
 
 
+@EVERYWHERE
 async def test_a_follower_that_stopped_in_the_middle_goes_on_where_it_was(make) -> None:
     journal = await make(Clock())
     await journal.create(new_task())
@@ -199,6 +205,7 @@ STEPS = st.lists(
 )
 
 
+@EVERYWHERE
 @settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 async def test_whoever_joins_whenever_sees_exactly_what_follows_its_snapshot(make, steps) -> None:
@@ -248,6 +255,7 @@ async def test_a_context_nobody_has_used_can_be_followed_and_begins_empty(make) 
     assert [(change.position, change.task_id) for change in await take(following, 1)] == [(1, "task")]
 
 
+@EVERYWHERE
 async def test_the_changes_of_all_tasks_of_a_context_are_numbered_together_and_nothing_else_is(make) -> None:
     journal = await make(Clock())
     for task_id, context_id in (("a", "context"), ("b", "context"), ("c", "other")):
@@ -332,6 +340,7 @@ CONTEXT_STEPS = st.lists(
 )
 
 
+@EVERYWHERE
 @settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=CONTEXT_STEPS)
 async def test_whoever_joins_a_context_whenever_folds_to_the_same_artifacts(make, steps) -> None:
