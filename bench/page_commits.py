@@ -125,8 +125,10 @@ async def measure(url: str, statements: Sequence[str], seconds: int, first: int,
         RuntimeError: pgbench failed; the message has what it said.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
-        file.write("\n".join([f"\\set c :client_id + {FIRST}", "\\set n :n + 1", "BEGIN;", ""]))
-        file.writelines(f"{statement};\n" for statement in (*statements, "COMMIT"))
+        # In a pipeline: pgbench and PostgreSQL share the processors, and pgbench's share is to be small.
+        lines = [f"\\set c :client_id + {FIRST}", "\\set n :n + 1", "\\startpipeline"]
+        lines += [f"{statement};" for statement in ("BEGIN", *statements, "COMMIT")]
+        file.write("\n".join([*lines, "\\endpipeline", ""]))
         file.flush()
         options = [
             "-n",
@@ -149,10 +151,10 @@ async def measure(url: str, statements: Sequence[str], seconds: int, first: int,
             stderr=asyncio.subprocess.STDOUT,
         )
         output = (await process.communicate())[0].decode()
-    lines = [line for line in output.splitlines() if line.startswith("tps = ")]
-    if process.returncode or not lines:
+    found = [line for line in output.splitlines() if line.startswith("tps = ")]
+    if process.returncode or not found:
         raise RuntimeError(f"pgbench: {output}")
-    return Rate(float(lines[0].split()[2]))
+    return Rate(float(found[0].split()[2]))
 
 
 async def measure_publishing(url: str, statements: Sequence[str], seconds: int, first: int, to: str, rate: int) -> Rate:

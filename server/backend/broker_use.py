@@ -1,8 +1,8 @@
 """Which broker a server uses, and which others of its database use.
 
 Rule 1: a server with a broker publishes after its commits, and makes no NOTIFY in them. It listens to both, and polls.
-Rule 2: a server without one, whose database has servers with one, is right, but late: it does not hear them, and polls.
-        The log says so.
+Rule 2: a server without one, or with another one than other servers of its database, is right, but late: it does not
+        hear them, and polls. The log says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from a2a_canvas.store.text.wording import choice
 logger = logging.getLogger(__name__)
 
 RECORD_SECONDS = 3600.0
-"""The interval in which a server records that it uses a broker."""
+"""The interval in which a server with a broker records it, and looks whether others have another one."""
 LOOK_SECONDS = 5.0
 """The interval in which a server without a broker looks whether others have one."""
 
@@ -46,7 +46,7 @@ class BrokerUse:
     Attributes:
         broker: None without one.
         notify: how this server notifies the others within a transaction.
-        elsewhere: the brokers of other servers, if this one has none.
+        elsewhere: the brokers of other servers that this one does not use.
     """
 
     def __init__(self, database: Database, addresses: Sequence[str], secrets: ServerSecrets, metrics: Metrics) -> None:
@@ -106,14 +106,14 @@ class BrokerUse:
                 logger.exception("The use of a broker could not be recorded")
 
     async def _record(self) -> None:
-        if self.broker:
+        own = self.broker.places if self.broker else ""
+        if own:
             async with self._database.write() as connection:
-                await record_broker(connection, self.broker.places)
-            return
+                await record_broker(connection, own)
         async with self._database.read() as connection:
-            found = await read_brokers(connection)
-        if found != self.elsewhere and found:
-            logger.warning("%s %s", without_broker(found), WITH_ONE)
+            found = tuple(place for place in await read_brokers(connection) if place != own)
+        if found and found != self.elsewhere:
+            logger.warning("%s %s", with_another_broker(found, own), SAME_BROKER)
         self.elsewhere = found
 
     async def _report(self) -> None:
@@ -125,15 +125,20 @@ class BrokerUse:
             self._counted[outcome] = count
 
 
-WITH_ONE = "Start all servers with the same --broker. A broker that none uses any more is forgotten after a day."
-"""What to do about a server without a broker whose database has servers with one."""
+SAME_BROKER = "Start all servers with the same --broker. A broker that none uses any more is forgotten after a day."
+"""What to do about a server whose database has servers with another broker."""
 
 
-def without_broker(places: Sequence[str]) -> str:
-    """What is wrong with it."""
+def with_another_broker(places: Sequence[str], own: str = "") -> str:
+    """What is wrong with it.
+
+    Args:
+        own: its own broker; empty for none.
+    """
+    has = f"--broker {own}" if own else "no --broker"
     return (
-        f"Servers of this database use the broker {choice(places, 'and')}, and this one has no --broker: it polls, and "
-        "shows what they do up to a second late."
+        f"Servers of this database use the broker {choice(places, 'and')}, and this one has {has}: it polls, and shows "
+        "what they do up to a second late."
     )
 
 

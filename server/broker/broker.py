@@ -15,6 +15,7 @@ import ssl
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -66,12 +67,12 @@ class Broker:
         on_connected: called whenever a connection was made and has all subscriptions.
         connected: set while messages are sent and received.
         tried: set once a connection was made, or has failed.
-        fault: why they are not; empty if they are.
+        fault: why messages are not sent and received; empty if they are.
         sent, received, dropped, forged: numbers of messages.
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
-        self.places = ", ".join(map(place_of, addresses))
+        self.places = ", ".join(sorted(map(place_of, addresses)))
         self.connected, self.tried = asyncio.Event(), asyncio.Event()
         self.fault = "it has not answered yet"
         self.sent = self.received = self.dropped = self.forged = 0
@@ -121,24 +122,21 @@ class Broker:
         if self._client:
             self._steps.put_nowait(self._unsubscribe(subject))
 
-    async def _subscribe(self, client: Client, subject: str) -> None:
-        if subject not in self._wanted or subject in self._made:
-            return
-
-        async def receive(message: Msg) -> None:
-            self._receive(subject, message)
-
-        self._made[subject] = await client.subscribe(subject, cb=receive)
+    async def _subscribe(self, client: Client, *subjects: str) -> None:
+        for subject in subjects:
+            if subject in self._wanted and subject not in self._made:
+                self._made[subject] = await client.subscribe(subject, cb=partial(self._receive, subject))
         await client.flush(ANSWER_SECONDS)
-        wanted = self._wanted.get(subject)
-        if wanted and wanted[1]:
-            wanted[1]()
+        for subject in subjects:
+            _, ready = self._wanted.get(subject, (None, None))
+            if ready:
+                ready()
 
     async def _unsubscribe(self, subject: str) -> None:
         if subject not in self._wanted and (made := self._made.pop(subject, None)):
             await made.unsubscribe()
 
-    def _receive(self, subject: str, message: Msg) -> None:
+    async def _receive(self, subject: str, message: Msg) -> None:
         assert self._signatures
         if (wanted := self._wanted.get(subject)) is None:
             return
@@ -183,8 +181,7 @@ class Broker:
         client = await connect(address)
         self._client, self._steps, self._made = client, asyncio.Queue(), {}
         try:
-            for subject in [*self._wanted]:
-                await self._subscribe(client, subject)
+            await self._subscribe(client, *self._wanted)
             self.connected.set()
             self.tried.set()
             self.fault = ""
@@ -259,7 +256,7 @@ async def connect(address: str) -> Client:
     client = Client()
 
     async def note(error: Exception) -> None:
-        if client.is_connected and not faults:
+        if "permissions violation" in str(error).lower() and not faults:
             logger.error(
                 "The broker %s reports: %s. Allow the user in --broker to publish and to subscribe to %s.>",
                 *(place_of(address), _reason(error), PREFIX),

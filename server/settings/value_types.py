@@ -163,8 +163,8 @@ def _brokers(addresses: tuple[str, ...]) -> tuple[str, ...]:
         secured = parts.scheme == "tls" and parts.username and parts.password
         if not secured and not is_loopback(parts.hostname or ""):
             raise ValueError(
-                f"must be {BROKER_FORM} for a broker on another machine: who could read and write there without TLS "
-                "and a password could read and write conversations"
+                f"must be {BROKER_FORM} for a broker on another machine: without TLS and a password, others on the "
+                "network could read conversations"
             )
     return addresses
 

@@ -239,10 +239,10 @@ async def check_broker(settings: Settings) -> AsyncIterator[Finding]:
         else:
             yield ok("broker", f"The broker {place_of(address)} answers in {seconds * 1000:.1f} ms.")
     if not settings.broker and settings.database.startswith("postgresql:"):
-        from a2a_canvas.server.backend.broker_use import WITH_ONE, find_brokers, without_broker
+        from a2a_canvas.server.backend.broker_use import SAME_BROKER, find_brokers, with_another_broker
 
         if places := await find_brokers(settings.database, SECONDS):
-            yield warning("broker", without_broker(places), WITH_ONE)
+            yield warning("broker", with_another_broker(places), SAME_BROKER)
 
 
 def _check_access(settings: Settings, keys: KeyCount) -> Iterator[Finding]:

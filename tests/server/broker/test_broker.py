@@ -57,6 +57,24 @@ async def test_messages_go_to_other_connections_over_tls_and_with_a_password(
             await measure(address)
 
 
+async def test_a_user_who_may_not_publish_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: asyncio.Queue[str] = asyncio.Queue()
+    monkeypatch.setattr(module.logger, "error", lambda text, *values: said.put_nowait(text % values))
+    settings = 'authorization { users: [{ user: me, password: secret, permissions: { publish: "other.>" } }] }'
+    with private_nats(settings, "me:secret@") as nats:
+        broker = Broker([nats.url])
+        broker.start(KEY)
+        async with asyncio.timeout(SOON):
+            await broker.connected.wait()
+            for _ in range(2):
+                broker.publish("a2a_canvas.x", b"Hello")
+            line = await said.get()
+        assert line.startswith(f"The broker {broker.places} reports: ")
+        assert line.endswith("Allow the user in --broker to publish and to subscribe to a2a_canvas.>")
+        await broker.stop()
+        assert said.empty()
+
+
 async def test_no_password_goes_to_a_server_without_the_tls_that_its_address_asks_for() -> None:
     heard: list[bytes] = []
 

@@ -13,8 +13,10 @@ import asyncpg
 import pytest
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
+from a2a_canvas.server.backend.broker_use import announce_revocation
 from a2a_canvas.server.broker.broker import Broker
 from a2a_canvas.server.broker.signatures import Signatures
+from a2a_canvas.server.settings.settings import load
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal import cursors
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -240,6 +242,16 @@ async def test_a_revoked_share_ends_a_stream_on_another_replica_before_its_next_
     hold.release.set()
 
 
+async def test_a_command_that_ends_a_credential_has_all_streams_check_theirs(two: Replicas) -> None:
+    checked = asyncio.Event()
+    a = await two.start()
+    a.backend.journal.check_again = checked.set
+    settings = load({"database": two.url, "broker": two.broker})
+    await announce_revocation(settings, a.backend._database)
+    async with asyncio.timeout(SOON):
+        await checked.wait()
+
+
 # --------------------------------------------------------------------------------- faults
 
 
@@ -300,13 +312,14 @@ async def test_a_replica_starts_without_its_broker_and_uses_it_when_it_comes(cap
     assert all(b.broker.places in line for line in lines)
 
 
-async def test_replicas_with_and_without_a_broker_show_each_other_everything(
-    nats: PrivateNats, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("theirs", "named"), [("", "no --broker"), ("nats://127.0.0.1:1", "--broker 127.0.0.1:1")])
+async def test_replicas_without_the_broker_of_others_show_each_other_everything(
+    nats: PrivateNats, theirs: str, named: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     hold, other = Hold(), Hold()
     async with replicas() as several:
         a = await several.start(*streamed(hold=hold), broker=nats.url)
-        b = await several.start(*streamed(hold=other))
+        b = await several.start(*streamed(hold=other), broker=theirs)
         assert b.backend.broker.concerns
         for owner, watcher, held in ((a, b, hold), (b, a, other)):
             task_id = (await owner.send("Write", context=f"c{held is hold}")).snapshot.task_id
@@ -317,7 +330,7 @@ async def test_replicas_with_and_without_a_broker_show_each_other_everything(
             assert await seen_by(following) == await owner.record(task_id)
             await activity.aclose()
     [line] = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert f"use the broker {a.broker.places}" in line
+    assert f"use the broker {a.broker.places}, and this one has {named}: it polls" in line
 
 
 @pytest.mark.parametrize("user", ["", "ann:wrong@"])
