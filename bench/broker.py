@@ -46,7 +46,7 @@ class Extent:
     Attributes:
         seconds: of each run of pgbench.
         watched: watchers of one task elsewhere.
-        turns: while the broker is killed, each with `followers`.
+        turns: while the broker is killed, each of `order`, with `followers`.
         idle: seconds in which the queries of idle streams are counted.
     """
 
@@ -55,10 +55,11 @@ class Extent:
     turns: int
     followers: int
     idle: float
+    order: Order
 
 
-FULL = Extent(15, Plan(60, Order(1000, 50)), 20, 3, 10.0)
-QUICK = Extent(5, Plan(60, Order(400, 50)), 20, 3, 5.0)
+FULL = Extent(15, Plan(60, Order(1000, 50)), 20, 3, 10.0, Order(200, 20))
+QUICK = Extent(5, Plan(60, Order(400, 50)), 20, 3, 5.0, Order(200, 20))
 
 
 async def run(extent: Extent) -> Report:
@@ -192,16 +193,16 @@ def _access_queries(url: str) -> int:
 
 
 async def _killed(table: Report, extent: Extent, owner: Server, other: Server, nats: PrivateNats) -> None:
-    order = Order(200, 20)
+    seconds = extent.order.count / extent.order.rate
 
     async def disturb() -> None:
-        await asyncio.sleep(order.count / order.rate / 3)
+        await asyncio.sleep(seconds / 3)
         nats.kill()
-        await asyncio.sleep(order.count / order.rate / 4)
+        await asyncio.sleep(seconds / 4)
         nats.start()
 
     disturbing = asyncio.create_task(disturb())
-    plan = Plan(extent.followers, order)
+    plan = Plan(extent.followers, extent.order)
     joining = (joiners.join(owner, plan, turn=True, elsewhere=other) for _ in range(extent.turns))
     results = await asyncio.gather(*joining)
     await disturbing

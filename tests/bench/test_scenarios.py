@@ -94,7 +94,9 @@ SHORTEST: Mapping[str, Shortest] = {
     "push": Shortest(lambda: push.run(push.Plan(receivers=3, rounds=1, turns=2, order=Order(20), notified=1)), 2),
     "replicas": Shortest(lambda: replicas.run(joiners.Plan(6, Order(60, 50))), 1, ("exact",)),
     "broker": Shortest(
-        lambda: broker.run(broker.Extent(1, joiners.Plan(6, Order(60, 50)), 2, 3, 2.0)), 6, ("exact", "exact, killed")
+        lambda: broker.run(broker.Extent(1, joiners.Plan(6, Order(60, 50)), 2, 3, 1.0, Order(40, 20))),
+        6,
+        ("exact", "exact, killed"),
     ),
     "takeover": Shortest(
         lambda: takeover.run(takeover.Plan(2, Order(50, 2, endless=True), (1,))),

@@ -128,13 +128,7 @@ def of_another_incarnation(publish: Publish) -> Publish:
     return lambda page: publish(replace(page, incarnation=7))
 
 
-def unreadable(publish: Publish) -> Publish:
-    return lambda page: publish(replace(page, entries=b"{"))
-
-
-@pytest.mark.parametrize(
-    "disturb", [lost, twice, exchanged, of_another_epoch, as_numbers, of_another_incarnation, unreadable]
-)
+@pytest.mark.parametrize("disturb", [lost, twice, exchanged, of_another_epoch, as_numbers, of_another_incarnation])
 async def test_whatever_becomes_of_pages_followers_get_each_entry_once(
     two: Replicas, disturb: Callable[[Publish], Publish]
 ) -> None:
@@ -183,7 +177,7 @@ async def test_a_page_that_is_too_large_is_read(two: Replicas) -> None:
     assert b.backend.journal.pages[0] > 0
 
 
-@pytest.mark.parametrize("named", [">", "*", "*.*", "a.b", "line\r\nPUB x 1"])
+@pytest.mark.parametrize("named", [">", "*", "line\r\nPUB x 1"])
 async def test_no_name_of_a_context_is_a_pattern_of_subjects(two: Replicas, named: str) -> None:
     a, b = await two.start(*streamed("Mine"), *streamed("Other")), await two.start()
     mine = aiter(await b.backend.journal.follow_context(named))

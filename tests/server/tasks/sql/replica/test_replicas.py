@@ -57,7 +57,6 @@ async def test_a_watcher_of_another_replica_sees_the_same_entries(several) -> No
     assert await a.text() == await b.text() == "One two three"
 
 
-@BOTH_WAYS
 async def test_a_watcher_of_another_replica_gets_the_input_of_a_call_whole_when_its_block_ends(several) -> None:
     hold = Hold()
     *call, end = write("T1", "One two three", cut=3)

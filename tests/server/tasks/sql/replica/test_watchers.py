@@ -38,7 +38,6 @@ async def is_told(watcher: AsyncGenerator[Activity, None], expected: Activity) -
             pass
 
 
-@BOTH_WAYS
 async def test_watchers_of_all_replicas_are_counted_and_leave(several: Replicas, open_streams: AsyncExitStack) -> None:
     first, other = await several.start(), await several.start()
     watcher = await watched(open_streams, first)
