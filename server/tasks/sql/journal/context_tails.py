@@ -166,8 +166,8 @@ class ContextTails:
         tail = self._tails.get(context_id)
         if tail is None or tail.failure:
             return
-        if page is None:
-            tail.received_at = NOT_RECEIVED  # the next poll reads
+        if page is None:  # the next poll reads
+            tail.received_at = NOT_RECEIVED
         elif page.position is not None and not self._show(tail, page):
             tail.received_at = NOT_RECEIVED
             self._refreshing.start([context_id])

@@ -141,10 +141,8 @@ class TaskTails:
         log = self._logs.get(task_id)
         if log is None or log.failure or log.record.state.terminal or self._runs_here(task_id) or not log.saved:
             return
-        if page is None:
-            log.received_at = (
-                NOT_RECEIVED  # the next poll reads; at once, whoever forges could have us read all the time
-            )
+        if page is None:  # the next poll reads: at once, a forger could have us read all the time
+            log.received_at = NOT_RECEIVED
         elif page.last > log.record.generation and not self._show(log, page):
             log.received_at = NOT_RECEIVED
             self._refreshing.start([task_id])
