@@ -44,7 +44,7 @@ from a2a_canvas.server.tasks.sql.projections.message_keys import message_keys
 from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.server.tasks.sql.projections.pages import pages
 from a2a_canvas.server.tasks.sql.projections.records import task_contexts, tasks
-from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.projections.replicas import brokers, replicas
 from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
 from a2a_canvas.server.tasks.sql.projections.watchers import context_watchers
 from a2a_canvas.store.annotations.annotation_places import place_annotations
@@ -72,7 +72,7 @@ DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
 OF_NO_CONTEXT = {
-    *("replicas", "removed_contexts", "task_counts"),
+    *("brokers", "replicas", "removed_contexts", "task_counts"),
     *("api_keys", "ended_sessions", "server_secrets", "usage"),
 }
 Url = Callable[[Path], str]
@@ -295,7 +295,7 @@ async def always(_: AsyncConnection) -> bool:
 
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
     assert set(metadata.tables.values()) - {*of_context()} == {
-        *(task_contexts, removed_contexts, task_counts, replicas),
+        *(task_contexts, removed_contexts, task_counts, replicas, brokers),
         *(api_keys, ended_sessions, server_secrets, usage),
     }
 
