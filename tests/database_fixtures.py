@@ -13,9 +13,10 @@ import functools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -136,31 +137,48 @@ class FreezableProxy:
 
 
 class PrivatePostgresql:
-    """A PostgreSQL on a free port of the loopback, with its data in a folder of its own; it runs from the start.
+    """A PostgreSQL on a port of the loopback, with its data in a folder of its own; it runs from the start.
 
     Args:
         settings: as in `postgresql.conf`.
+        port: a free one if not given.
+        copied: the server whose standby it is.
+        environment: what it finds in its environment beside that of the tests.
     """
 
-    def __init__(self, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        port: int = 0,
+        copied: PrivatePostgresql | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         _check_permitted()
         missing = why_not()
         if missing and os.environ.get("TESTS_NEED_POSTGRESQL") == "1":
             pytest.fail(missing)
         if missing:
             pytest.skip(missing)
-        self.port = free_port()
+        self.port = port or free_port()
+        self._environment = environment or {}
         self._folder = Path(tempfile.mkdtemp(prefix="canvas-postgresql-"))
         self._data = self._folder / "data"
         if os.geteuid() == 0:
             shutil.chown(self._folder, ACCOUNT)
         # Nothing here has to outlive the machine; everything else is as shipped.
-        self._run("initdb", "--no-sync", "--auth=trust", f"--username={ACCOUNT}", "--encoding=UTF8", *_locale())
+        if copied:
+            source = f"--dbname={copied.url()}"
+            self._run("pg_basebackup", source, "--no-sync", "--checkpoint=fast", "--write-recovery-conf")
+        else:
+            self._run("initdb", "--no-sync", "--auth=trust", f"--username={ACCOUNT}", "--encoding=UTF8", *_locale())
         lines = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "200"}
-        written = {**lines, "port": str(self.port), **(settings or {})}
-        with (self._data / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in written.items())
+        self._write_settings({**lines, "port": str(self.port), **(settings or {})})
         self.start()
+
+    def _write_settings(self, settings: Mapping[str, str]) -> None:
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{ACCOUNT}@127.0.0.1:{self.port}/{database}"
@@ -190,6 +208,27 @@ class PrivatePostgresql:
         self.stop(mode)
         self.start()
 
+    def configure(self, **settings: str) -> None:
+        """Change settings, at its next start if it does not run."""
+        self._write_settings(settings)
+        if (self._data / "postmaster.pid").exists():
+            execute(self.url(), "SELECT pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Make a standby the primary, and wait until it is."""
+        self._run("pg_ctl", "--wait", "promote")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all its processes, as if its machine stood still (SIGSTOP) or broke (SIGKILL)."""
+        lock = self._data / "postmaster.pid"
+        postmaster = int(lock.read_text().splitlines()[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for process in (postmaster, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        if number == signal.SIGKILL:
+            lock.unlink()  # the process stays in the table until its parent reads its end
+
     def remove(self) -> None:
         """Stop it if it runs, and remove its data."""
         if (self._data / "postmaster.pid").exists():
@@ -207,6 +246,7 @@ class PrivatePostgresql:
                 cwd=self._folder,
                 stdout=said,
                 stderr=said,
+                env={**os.environ, **self._environment},
                 **(_as_account() if os.geteuid() == 0 else {}),
             )
             said.seek(0)

@@ -21,7 +21,7 @@ MAX_SETTINGS = 60
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 7_400,
+    "store": 7_750,
     "tools": 4_000,
     "server/accounts": 2_150,
     "server/agent": 14_500,
@@ -29,7 +29,7 @@ LINES = {
     "server/commands": 3_000,
     "server/protocols": 14_000,
     "server/push": 1_470,
-    "server/settings": 1_330,
+    "server/settings": 1_360,
     "server/tasks": 11_200,
     "server/tool_sources": 5_600,
 }

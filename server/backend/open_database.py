@@ -18,11 +18,13 @@ from a2a_canvas.server.backend.migrations import REVISIONS, SchemaError, prepare
 from a2a_canvas.server.settings.value_types import without_password
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.postgresql.primary import NoPrimary
 from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock
 from a2a_canvas.store.text.wording import choice
 
 _OTHER_FILE: Final = "name another file with --database"
 _CHECK_ADDRESS: Final = "Check that PostgreSQL runs, and the address, the user and the password in --database."
+_FIND_PRIMARY: Final = "Name the primary in --database, too (HOST1:PORT,HOST2:PORT), or promote the standby."
 _NAMED_TABLES: Final = 3
 """The most tables of another program that a message names."""
 
@@ -124,6 +126,8 @@ def _translate(url: str, error: BaseException) -> DatabaseError | None:
     match error:
         case DatabaseInUse() | SchemaError():
             return DatabaseError(str(error))
+        case Unavailable(__cause__=NoPrimary()):
+            return _unusable(url, error.reason, _FIND_PRIMARY)
         case Unavailable():
             return _unusable(url, error.reason)
         case OSError():
@@ -135,11 +139,11 @@ def _translate(url: str, error: BaseException) -> DatabaseError | None:
             return None
 
 
-def _unusable(url: str, reason: str) -> DatabaseError:
+def _unusable(url: str, reason: str, cure: str = _CHECK_ADDRESS) -> DatabaseError:
     words = re.sub(r"^\[Errno -?\d+\] ", "", (reason.splitlines() or ["it does not answer"])[0])
     if url.startswith("sqlite:"):
         return _cannot_open(url, f"{words}. {_OTHER_FILE.capitalize()}")
-    return DatabaseError(f"The database {without_password(url)} cannot be used: {words}. {_CHECK_ADDRESS}")
+    return DatabaseError(f"The database {without_password(url)} cannot be used: {words}. {cure}")
 
 
 def _cannot_open(url: str, fault: str) -> DatabaseError:

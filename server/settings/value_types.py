@@ -20,6 +20,7 @@ PATH_FORM = "a file such as ./my.db"
 SQLITE_FORM = "sqlite:///FILE"
 POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
 BROKER_FORM = "tls://USER:PASSWORD@HOST:PORT"
+_TARGET = "target_session_attrs"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
@@ -128,9 +129,11 @@ def _sqlite_url(url: str) -> str:
 def _postgresql_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        whole = (
-            url.startswith(f"{parts.scheme}://") and parts.port != 0 and parts.path.strip("/") and not parts.fragment
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        named = hosts == [""] or all(
+            urlsplit(f"//{host}").hostname and urlsplit(f"//{host}").port != 0 for host in hosts
         )
+        whole = url.startswith(f"{parts.scheme}://") and named and parts.path.strip("/") and not parts.fragment
     except ValueError:
         # Its message may quote a piece of the password.
         whole = False
@@ -139,8 +142,16 @@ def _postgresql_url(url: str) -> str:
             f"must be {POSTGRESQL_FORM}; in a user or password @ : / ? # % are written as %40 %3A %2F %3F %23 %25"
         )
     options = dict(parse_qsl(parts.query))
-    if unknown := options.keys() - {"sslmode", "host"}:
-        raise ValueError(f"?{min(unknown)}= is unknown; there are ?sslmode= and ?host=")
+    if unknown := options.keys() - {"sslmode", "host", _TARGET}:
+        raise ValueError(f"?{min(unknown)}= is unknown; there are ?sslmode=, ?host= and ?{_TARGET}=")
+    if options.get(_TARGET, "read-write") != "read-write":
+        raise ValueError(f"{_TARGET} must be read-write, because servers write")
+    if len(set(hosts)) < len(hosts):
+        raise ValueError("must name each server once")
+    if "," in options.get("host", "") or (len(hosts) > 1 and "host" in options):
+        raise ValueError(
+            "several servers are named before the database: postgresql://USER:PASSWORD@HOST1,HOST2/DATABASE"
+        )
     if options.get("sslmode", "prefer") not in SSL_MODES:
         raise ValueError(f"sslmode must be one of {', '.join(SSL_MODES)}")
     return "postgresql" + url.removeprefix(parts.scheme)

@@ -6,8 +6,9 @@ Rule 2: `flush_soon` writes within `interval`, and what subscribers wait for `FO
         transaction began; `flush_now` writes at once, with everything staged before. While one transaction
         runs, the next one is staged.
 Rule 3: a transaction that fails for a transient reason is retried until it is committed, in the same order and with
-        everything that was staged. It is given up if the replica has lost its lease, if the server stops and the
-        database does not answer, and by rule 4.
+        everything that was staged. If an earlier attempt turns out to be committed, another commit has to confirm it: a
+        synchronous standby may not have it yet. It is given up if the replica has lost its lease, if the server stops
+        and the database does not answer, and by rule 4.
 Rule 4: an error in one context fails that context alone. Everything that belongs together is in one context. So a
         transaction that fails for a permanent reason is repeated once with a savepoint per context: the contexts that
         can be written are committed, `failed` is called for the others. If none of several contexts can be written, no
@@ -20,6 +21,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from sqlalchemy import Connection
@@ -51,7 +53,10 @@ class LeaseLost(Exception):
 
 
 class AlreadyCommitted(Exception):
-    """An earlier attempt at this transaction was committed, but its connection broke before the response."""
+    """An earlier attempt at this transaction was committed, but its connection broke before the response.
+
+    Whoever raises it has written something, so that the commit of this attempt confirms the earlier one.
+    """
 
 
 class _Writable(Protocol):
@@ -267,8 +272,7 @@ class GroupCommit:
         while True:
             begun = asyncio.get_running_loop().time()
             try:
-                with suppress(AlreadyCommitted):
-                    await self._database.transact(writing.write)
+                await self._database.transact(partial(_write_once, writing))
             except Unavailable as error:
                 self.failures += 1
                 self._set_failing(error)
@@ -313,6 +317,12 @@ class GroupCommit:
         for _, future in waiting:
             if not future.done():
                 future.set_exception(Unavailable(reason))
+
+
+def _write_once(writing: _OneTransaction | _PerContext, connection: Connection) -> None:
+    """Write it, or, if an earlier attempt was committed, only what confirms that (rule 3)."""
+    with suppress(AlreadyCommitted):
+        writing.write(connection)
 
 
 class _OneTransaction:

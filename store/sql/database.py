@@ -14,15 +14,15 @@ Rule 5: SQLite blocks its caller. `read` and `write` run each statement in a thr
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from weakref import WeakSet
 
 from sqlalchemy import URL, BigInteger, Connection, Table, event, make_url
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.ext.compiler import compiles
@@ -30,6 +30,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.postgresql.confirmed_commit import commit_confirmed
+from a2a_canvas.store.sql.postgresql.primary import Primary, join_hosts, split_hosts
 from a2a_canvas.store.sql.sqlite_driver import DRIVER, IN_PLACE, Threads
 from a2a_canvas.store.sql.sqlite_file import DatabaseFile
 
@@ -46,6 +48,9 @@ TIMEOUT = 10
 HEARTBEAT_TIMEOUT = 2
 """The same for the heartbeat, which needs time for a second attempt before its lease expires."""
 
+COMMIT_SHARE = 0.9
+"""The part of these after which a COMMIT is given up; the driver would cancel it (`postgresql/confirmed_commit.py`)."""
+
 IDLE_IN_TRANSACTION = "3s"
 """How long a transaction on PostgreSQL may be idle. A stopped or disconnected client must not hold its locks for longer
 than its lease (`server/tasks/sql/replica/lease.py`)."""
@@ -60,13 +65,18 @@ _RETRYABLE = ("08", "25P03", "28", "3D000", "40", "53", "55000", "55P03", "57P",
 connections, locks, shutdown, time-out, disk, read-only."""
 
 
+_ENDED = "This connection is closed"
+"""What the pool says if a connection has ended twice before it was used (`_check_open`)."""
+
+
 class Database:
     """Engines for reading and writing.
 
     Args:
-        url: `sqlite:///FILE` or `postgresql://…`.
+        url: `sqlite:///FILE` or `postgresql://…`, with one host or several.
 
     Attributes:
+        has_several_hosts: it may fail over.
         file: the file of a SQLite database.
         threads: for SQLite's waits for locks and for the disk.
         terminated: `terminate` was called.
@@ -74,12 +84,16 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        parsed = make_url(url)
+        with_one_host, hosts = split_hosts(url)
+        parsed = make_url(with_one_host)
         self.dialect: Dialect = "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
         self.name = parsed.render_as_string(hide_password=True)
+        if self.dialect == "postgresql":
+            self.name = join_hosts(self.name, hosts)
         self.url = _async_url(parsed)
+        self.has_several_hosts = len(hosts) > 1
         self._write_lock = asyncio.Lock()
-        self._drivers: WeakSet[Any] = WeakSet()
+        self._primary = Primary(hosts)
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
         self.written_bytes = 0
@@ -112,7 +126,7 @@ class Database:
         Raises:
             Unavailable: rules 3 and 4. Nothing was written, or it is unknown (the connection broke in the commit).
         """
-        return self._writing(self._writer)
+        return self._writing(self._writer, TIMEOUT)
 
     async def transact(self, statements: Callable[[Connection], T]) -> T:
         """Run one function as a write transaction; it is committed if the function returns (rule 5).
@@ -136,17 +150,18 @@ class Database:
         Raises:
             Unavailable: as `write`.
         """
-        return self._writing(self._heartbeat)
+        return self._writing(self._heartbeat, HEARTBEAT_TIMEOUT)
 
     @asynccontextmanager
-    async def _writing(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    async def _writing(self, engine: AsyncEngine, within: float) -> AsyncIterator[AsyncConnection]:
         self._check()
         with translate_errors():
             if self.file is None:
-                async with engine.begin() as connection:
+                async with engine.connect() as connection, connection.begin() as transaction:
                     calls: list[Callable[[], object]] = []
                     connection.info[_AFTER_COMMIT] = calls
                     yield connection
+                    await commit_confirmed(connection, transaction, within * COMMIT_SHARE)
                 for call in calls:
                     call()
                 return
@@ -177,7 +192,7 @@ class Database:
         A cancelled call would wait for the driver's timeouts, because the driver first rolls the transaction back.
         """
         self.terminated = self.dialect == "postgresql"
-        for driver in tuple(self._drivers):
+        for driver in tuple(self._primary.drivers):
             driver.terminate()
         for connecting in self._connecting:
             connecting.cancel()
@@ -188,7 +203,7 @@ class Database:
         self.threads.close()
 
     def _postgresql(self, connections: int, timeout: float = TIMEOUT) -> AsyncEngine:
-        return create_async_engine(
+        engine = create_async_engine(
             self.url,
             pool_size=connections,
             max_overflow=0,
@@ -199,17 +214,21 @@ class Database:
                 "async_creator_fn": self._connect,
                 "timeout": timeout,
                 "command_timeout": timeout,
-                "server_settings": {"idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION},
+                "server_settings": {
+                    "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION,
+                    "statement_timeout": "0",  # it would cancel the wait of a COMMIT (`confirmed_commit.py`)
+                    "client_min_messages": "warning",
+                },
             },
         )
+        event.listen(engine.sync_engine, "checkout", _check_open)
+        return engine
 
     async def _connect(self, **options: Any) -> Any:
-        from asyncpg import connect  # not needed for SQLite, and slow to import
-
         made: list[Any] = []
 
         async def make() -> None:
-            made.append(await connect(**options))
+            made.append(await self._primary.connect(**options))
 
         connecting = asyncio.create_task(make())
         self._connecting.add(connecting)
@@ -223,14 +242,20 @@ class Database:
             if waiting and waiting.cancelling():
                 raise
             raise ConnectionError("this server is stopping") from None  # `terminate`
-        self._drivers.add(made[0])
         return made[0]
+
+
+def _check_open(connection: Any, record: object, proxy: object) -> None:
+    """Have the pool replace a connection that has ended while nobody used it, such as those to a lost primary."""
+    if connection.driver_connection.is_closed():
+        raise DisconnectionError
 
 
 def _async_url(url: URL) -> URL:
     if url.get_backend_name() == "sqlite":
         return url.set(drivername=DRIVER)
-    query = {"ssl" if key == "sslmode" else key: value for key, value in url.query.items()}
+    names = {"sslmode": "ssl", "host": "host"}  # it is always the primary that we connect to
+    query = {names[key]: value for key, value in url.query.items() if key in names}
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
@@ -288,17 +313,27 @@ def translate_errors() -> Iterator[None]:
     """Raises `Unavailable` for errors that a retry could solve (rule 3)."""
     try:
         yield
-    except (DBAPIError, PoolTimeout, OSError) as error:
+    except _errors() as error:
         reason = retryable_reason(error)
         if reason is None:
             raise
         raise Unavailable(reason) from error
 
 
+def _errors() -> tuple[type[Exception], ...]:
+    """Those that may be `Unavailable`: of SQLAlchemy, and of asyncpg if a connection ends while it is set up."""
+    driver = sys.modules.get("asyncpg")  # not imported for SQLite
+    of_driver = (driver.PostgresError, driver.InterfaceError, driver.InternalClientError) if driver else ()
+    return (DBAPIError, PoolTimeout, InvalidRequestError, OSError, *of_driver)
+
+
 def retryable_reason(error: Exception) -> str | None:
     """The reason for a failure, if a retry could succeed; else None."""
+    if isinstance(error, InvalidRequestError):
+        return str(error) if _ENDED in str(error) else None
     if not isinstance(error, DBAPIError):
-        return str(error) or "it does not answer"
+        retryable = str(getattr(error, "sqlstate", None) or _RETRYABLE[0]).startswith(_RETRYABLE)
+        return (str(error) or "it does not answer") if retryable else None
     cause: BaseException = error.orig or error
     # SQLAlchemy wraps asyncpg's errors twice.
     code = str(getattr(cause, "sqlstate", None) or getattr(cause.__cause__, "sqlstate", None) or "")

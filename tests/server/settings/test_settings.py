@@ -253,7 +253,16 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--database", "postgresql://db:0/x"], f"must be {SERVER}"),
         (["--database", "postgresql://[/x"], f"must be {SERVER}"),
         (["--database", "postgresql+psycopg://db/x"], f"must be memory, {FILE} or postgresql://"),
-        (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode= and ?host="),
+        (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode=, ?host= and ?target_session"),
+        (["--database", "postgresql://a,/x"], f"must be {SERVER}"),
+        (["--database", "postgresql://a:1,b:0/x"], f"must be {SERVER}"),
+        (["--database", "postgresql://a:1,b:1,a:1/x"], "must name each server once"),
+        (["--database", "postgresql:///x?host=a,b"], "several servers are named before the database: postgresql://"),
+        (
+            ["--database", "postgresql://a,b/x?host=/run"],
+            "several servers are named before the database: postgresql://",
+        ),
+        (["--database", "postgresql://a,b/x?target_session_attrs=any"], "target_session_attrs must be read-write"),
         (["--database", "postgresql://db/x?sslmode=on"], "sslmode must be one of disable, allow, prefer"),
         (["--page", "https://a.example.com/a2a"], "--page=https://a.example.com/a2a: must be origins"),
         (["--page", "https://a.example.com; script-src *"], "must be origins such as"),
@@ -332,6 +341,8 @@ def test_a_wrong_option_is_one_line_that_names_it(arguments: list[str], says: st
         "postgresql://db/canvas",
         "postgresql://me:p%40ss@[::1]:5433/canvas?sslmode=verify-full",
         "postgresql:///canvas?host=/run/postgresql",
+        "postgresql://db1,db2/canvas",
+        "postgresql://me:p%40ss@[::1]:5433,db2,10.0.0.5:5432/canvas?target_session_attrs=read-write&sslmode=require",
     ],
 )
 def test_a_database_is_nothing_on_disk_or_a_file_or_a_server(database: str) -> None:
@@ -415,6 +426,7 @@ def test_a_token_may_be_for_a_port(host: str) -> None:
         ("postgresql://me:secret@db:5432/canvas", "postgresql://me:***@db:5432/canvas"),
         ("postgresql://db/canvas", "postgresql://db/canvas"),
         ("postgresql://me@db/canvas", "postgresql://me@db/canvas"),
+        ("postgresql://me:secret@db1,db2:5433/canvas", "postgresql://me:***@db1,db2:5433/canvas"),
         ("sqlite:///a2a-canvas.db", "sqlite:///a2a-canvas.db"),
     ],
 )

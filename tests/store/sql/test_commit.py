@@ -479,17 +479,30 @@ async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_wh
     harness.one.staged += ["a", "b!"]
     harness.commits.flush_now()
     await harness.commits.flushed()
-    assert harness.paper.transactions == [["a", "free b!"]]
+    assert harness.paper.transactions == [["a", "free b!"], []]
     assert (harness.one.durable, harness.one.failed, harness.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
 
-async def test_a_transaction_that_had_gone_through_counts_as_committed(harness: CommitHarness) -> None:
+async def test_a_transaction_that_had_gone_through_counts_once_another_commit_confirms_it(
+    harness: CommitHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A standby that has the second commit has the first one, too."""
+    monkeypatch.setattr(commit, "RETRY_SECONDS", 0)
+    durable: list[list[str]] = []
+    errors: list[Exception | None] = [Unavailable("the standby has not confirmed a commit"), None]
+
+    def failing() -> Exception | None:
+        durable.append([*harness.one.durable])
+        return errors.pop(0)
+
+    harness.paper.failing = failing
     harness.paper.transactions.append(["before"])
     harness.one.staged.append("written")
     harness.commits.flush_now()
     await harness.commits.flushed()
+    assert durable == [[], []]
     assert harness.one.durable == ["written"]
-    assert harness.paper.transactions == [["before"]]
+    assert [words for words in harness.paper.transactions if words] == [["before"]]
 
 
 async def test_who_waits_when_it_stops_is_told(harness: CommitHarness, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 
+import asyncpg
 import pytest
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import IntegrityError, ProgrammingError
+from sqlalchemy.exc import IntegrityError, InvalidRequestError, ProgrammingError
 
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, translate_errors
 from tests.database_fixtures import cut_connections, execute, postgresql_url, private_postgresql, sqlite_url
 
 
@@ -188,6 +189,22 @@ async def test_a_server_that_stops_and_starts_is_unavailable_meanwhile() -> None
         tries = [await asyncio.gather(put(database, str(number)), return_exceptions=True) for number in range(3)]
         assert tries[-1] == [None]
         await database.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "unavailable"),
+    [
+        (asyncpg.AdminShutdownError("terminating connection"), True),
+        (asyncpg.InterfaceError("connection is closed"), True),
+        (asyncpg.InternalClientError("another operation is in progress"), True),
+        (InvalidRequestError("This connection is closed"), True),
+        (InvalidRequestError("A transaction is already begun"), False),
+        (asyncpg.UndefinedTableError("no such table"), False),
+    ],
+)
+def test_a_connection_that_ends_while_it_is_set_up_is_unavailable(error: Exception, unavailable: bool) -> None:
+    with pytest.raises(Unavailable if unavailable else type(error)), translate_errors():
+        raise error
 
 
 def test_a_password_is_never_shown() -> None:
