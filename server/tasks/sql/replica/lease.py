@@ -9,11 +9,17 @@ Rule 3: a replica expires others only if it has itself kept its heartbeat for as
         this process has stalled, the others first get the time to renew. Their age is measured against this replica's
         own last heartbeat, because the database may stall at any moment. There is one exception: a replica that has
         just started, and has reached the database ever since, may expire rows at once whose last heartbeat is newer
-        than the start of the database (`heartbeat_at > pg_postmaster_start_time()`).
+        than the start of the database (`heartbeat_at > pg_postmaster_start_time()`), and than everything that it has
+        got from another primary.
 Rule 4: the heartbeat waits for no turn: it has a connection of its own, and expiry runs in another task. A row can only
         be locked by a transaction of its own replica, and locked rows are not expired; the commit of that transaction
         renews the lease.
-Rule 5: on SQLite there is no other replica (`exclusive`): the lock on the file is the lease.
+Rule 5: after a failover the database has another clock. A replica for which it has jumped by `late` seconds waits as
+        after a stall, so that the others renew their rows by the new clock; it judges by no clock that it has not seen
+        in a heartbeat. Rows from the future are then those of replicas that have not renewed them.
+Rule 6: the row counts the transactions of its replica. If it has fewer than were committed, a standby that was behind
+        has become the primary: the replica discards its memory as by rule 2.
+Rule 7: on SQLite there is no other replica (`exclusive`): the lock on the file is the lease.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, null, select, update
+from sqlalchemy import Connection, and_, delete, func, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
@@ -47,7 +53,8 @@ class LeaseTiming:
 
     @property
     def late(self) -> float:
-        """Seconds without a heartbeat of its own after which a replica does not expire others.
+        """Seconds without a heartbeat of its own, or that the clock of the database has jumped, after which a replica
+        does not expire others.
 
         If everything stalled, their last heartbeats may be up to one interval older than its own.
         """
@@ -55,6 +62,10 @@ class LeaseTiming:
 
 
 _NOW = func.extract("epoch", func.clock_timestamp())
+_KNOWN_SINCE = func.extract(
+    "epoch", func.greatest(func.pg_postmaster_start_time(), func.pg_last_xact_replay_timestamp())
+)
+"""What is newer was written since the database has run, and as the primary."""
 
 
 class Lease:
@@ -67,6 +78,7 @@ class Lease:
         id: of this replica.
         exclusive: there are no other replicas.
         registered: the row of this replica has been committed.
+        committed: the number of its last transaction that was committed.
     """
 
     def __init__(
@@ -81,9 +93,10 @@ class Lease:
         self.timing = timing
         self.exclusive = database.dialect == "sqlite"
         self._database = database
-        self._commits = 0
+        self._commits = self.committed = 0
         self._clock = clock
         self._last_heartbeat: float | None = None
+        self._last_beat: float | None = None  # by the clock of the database
         self._steady_since: float | None = None
         self._never_disconnected = True  # since the start of the process
         self.registered = False
@@ -115,7 +128,8 @@ class Lease:
     def renew(self) -> None:
         """Become a new replica; its row is inserted by the next heartbeat or write."""
         self.id, self.registered = new_id(), False
-        self._commits = 0
+        self._commits = self.committed = 0
+        self._last_beat = None
         self._mark_unsteady()
 
     async def heartbeat(self, followed: tuple[str, ...] = ()) -> bool:
@@ -132,7 +146,7 @@ class Lease:
         try:
             async with self._database.heartbeat() as connection:
                 ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW)
-                alive = (await connection.execute(ours)).rowcount == 1
+                beat: float | None = await connection.scalar(ours.returning(replicas.c.heartbeat_at))
                 if followed:
                     await connection.run_sync(self._notify, Notification(followed=followed))
         except Unavailable:
@@ -140,12 +154,17 @@ class Lease:
             raise
         if self.id != replica:
             return True  # a write has found out first, and the lease was renewed
-        now = self._clock()
-        if self._last_heartbeat is not None and now - self._last_heartbeat > self.timing.late:
+        self._judge_steadiness(self._clock(), beat)
+        return beat is not None
+
+    def _judge_steadiness(self, now: float, beat: float | None) -> None:
+        """Note a heartbeat: `beat` is its time by the clock of the database, None if the lease was lost (rule 3)."""
+        elapsed = 0.0 if self._last_heartbeat is None else now - self._last_heartbeat
+        elapsed_there = elapsed if beat is None or self._last_beat is None else beat - self._last_beat
+        if elapsed > self.timing.late or abs(elapsed_there - elapsed) > self.timing.late:
             self._mark_unsteady()
-        self._last_heartbeat = now
-        self._steady_since = (self._steady_since or now) if alive else None
-        return alive
+        self._last_heartbeat, self._last_beat = now, beat
+        self._steady_since = None if beat is None else self._steady_since or now
 
     def _mark_unsteady(self) -> None:
         """Expire nobody for the time of a lease (rule 3)."""
@@ -154,13 +173,15 @@ class Lease:
     async def expire_dead(self) -> None:
         """Delete the rows of replicas whose leases have expired (rules 1 and 3)."""
         steady = self._steady_since is not None and self._clock() - self._steady_since >= self.timing.expiry
-        if self.exclusive or not (steady or self._never_disconnected):
+        if self.exclusive or self._last_beat is None or not (steady or self._never_disconnected):
             return
         own = replicas.alias()
         last = select(own.c.heartbeat_at).where(own.c.replica_id == self.id).scalar_subquery()
-        silent = select(replicas.c.replica_id).where(replicas.c.heartbeat_at < last - self.timing.expiry)
-        if not steady:
-            silent = silent.where(replicas.c.heartbeat_at > func.extract("epoch", func.pg_postmaster_start_time()))
+        # Older than both: a write may have renewed the own row by another clock since the last heartbeat.
+        old = and_(*(replicas.c.heartbeat_at < beat - self.timing.expiry for beat in (last, self._last_beat)))
+        future = and_(replicas.c.heartbeat_at > _NOW + self.timing.expiry, self._last_beat <= _NOW)
+        known = or_(old, future) if steady else and_(old, replicas.c.heartbeat_at > _KNOWN_SINCE)
+        silent = select(replicas.c.replica_id).where(known)
         dead = delete(replicas).where(replicas.c.replica_id.in_(silent.with_for_update(skip_locked=True)))
         async with self._database.write() as connection:
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
@@ -203,13 +224,16 @@ class _LeaseCheck:
         number = connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
         if number is None:
             raise LeaseLost("another replica has taken over")
+        if number < self._lease.committed and self._lease.id == self._replica:
+            raise LeaseLost("the database has lost transactions that it had committed")
+        connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
         if number == self._number:
             raise AlreadyCommitted
-        connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:
             self._lease.registered = True
+            self._lease.committed = self._number
 
     def by_context(self) -> Mapping[ContextKey, ContextWork]:
         return {}

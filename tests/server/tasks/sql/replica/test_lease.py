@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.replica import lease as lease_module
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
+from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url
 from tests.new_database import create_tables
@@ -41,6 +43,12 @@ class Two:
     async def beat(self, *leases: Lease) -> None:
         for lease in leases:
             assert await lease.heartbeat()
+
+    async def write(self, lease: Lease) -> None:
+        """A transaction of a replica."""
+        begun = lease.collect()
+        await self.database.transact(begun.write)
+        begun.done()
 
     async def alive(self) -> set[str]:
         async with self.database.read() as connection:
@@ -114,3 +122,55 @@ async def test_who_has_just_started_does_not_judge_after_a_stall_either(two: Two
     await two.beat(two.own)
     await two.own.expire_dead()
     assert await two.alive() == ids([two.own, two.other])
+
+
+# --------------------------------------------------------------------------- failovers
+
+
+@pytest.fixture(params=[30.0, -30.0], ids=["fast", "slow"])
+def other_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Gives the database another clock."""
+    now = func.extract("epoch", func.clock_timestamp()) + request.param
+    return lambda: monkeypatch.setattr(lease_module, "_NOW", now)
+
+
+async def test_after_a_failover_to_another_clock_nobody_is_dead_who_goes_on(
+    two: Two, other_clock: Callable[[], None]
+) -> None:
+    await two.steady()
+    other_clock()
+    await two.write(two.own)  # its row has the new time now, before its heartbeat has seen that
+    await two.own.expire_dead()
+    for _ in range(4):
+        await two.pass_(0.9, two.own, two.other)
+        await two.beat(two.own)
+        await two.own.expire_dead()
+    assert await two.alive() == ids([two.own, two.other])
+    await two.beat(two.other)
+    for _ in range(6):
+        await two.pass_(1.0, two.own, two.other)
+        await two.beat(two.own, two.other)
+        await two.own.expire_dead()
+    assert await two.alive() == ids([two.own, two.other])
+
+
+async def test_who_died_with_the_old_database_is_dead_after_a_lease(two: Two, other_clock: Callable[[], None]) -> None:
+    await two.steady()
+    other_clock()
+    for _ in range(6):
+        await two.pass_(1.0, two.own, two.other)
+        await two.beat(two.own)
+        await two.own.expire_dead()
+    assert await two.alive() == ids([two.own])
+
+
+async def test_a_replica_whose_commits_are_lost_discards_its_memory(two: Two) -> None:
+    """A standby that was behind has become the primary."""
+    for _ in range(2):
+        await two.write(two.own)
+    async with two.database.write() as connection:
+        await connection.execute(update(replicas).values(commits=1))
+    with pytest.raises(LeaseLost, match="has lost transactions"):
+        await two.write(two.own)
+    two.own.renew()
+    await two.write(two.own)
