@@ -21,6 +21,7 @@ from bench import (
     crowd_durable,
     durable,
     edits,
+    failover,
     first_byte,
     framework_cost,
     framework_kills,
@@ -48,7 +49,7 @@ from bench.servers import SHIPPED_FRAME_MS, end_in_order, ours, running, script,
 from bench.sse import StreamError
 
 TIMEOUT = 240
-LONGER = {"provider": 900, "durable": 600, "takeover": 900, "crash": 3600, "framework-kills": 3600}
+LONGER = {"provider": 900, "durable": 600, "takeover": 900, "crash": 3600, "failover": 3600, "framework-kills": 3600}
 """Seconds that a scenario may take."""
 
 
@@ -93,6 +94,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "broker": lambda quick: broker.run(broker.QUICK if quick else broker.FULL),
     "takeover": lambda quick: takeover.run(takeover.QUICK if quick else takeover.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
+    "failover": lambda quick: failover.run(failover.QUICK if quick else failover.FULL, seed=1),
     "framework-cost": lambda quick: framework_cost.run(framework_cost.QUICK if quick else framework_cost.FULL),
     "framework-kills": lambda quick: framework_kills.run(framework_kills.QUICK if quick else framework_kills.FULL),
 }

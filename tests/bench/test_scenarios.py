@@ -13,6 +13,7 @@ from bench import (
     crowd_durable,
     durable,
     edits,
+    failover,
     first_byte,
     framework_cost,
     framework_kills,
@@ -37,7 +38,9 @@ from bench.crowd import Crowd
 from bench.pace import Order
 from bench.report import Report
 from bench.servers import SHIPPED_FRAME_MS, ours, running, script, theirs
+from tests.postgresql_pair import need_faketime
 from tests.server.canvas.browser.browser_harness import chromium
+from tests.server.faults.failover_harness import FAULTS
 
 FEW = Crowd(3, Order(30, 50))
 AGENTS = ("function", "langgraph")
@@ -67,6 +70,11 @@ async def _cpu(report: Callable[[cpu.Costs], Report], plan: cpu.Plan) -> Report:
 async def _page() -> Report:
     chromium()
     return await page.run(page.Plan(seconds=1, paints=1, size=20_000))
+
+
+async def _failover() -> Report:
+    need_faketime()
+    return await failover.run(failover.Plan(rounds=1, turns=5), seed=1)
 
 
 SHORTEST: Mapping[str, Shortest] = {
@@ -104,6 +112,7 @@ SHORTEST: Mapping[str, Shortest] = {
         ("leases lost, 1", "resumed once, 1"),
     ),
     "crash": Shortest(lambda: crash.run({"sqlite": 1}, seed=1), 1),
+    "failover": Shortest(_failover, 1, ("rounds", "at work", *FAULTS)),
     "framework-cost": Shortest(lambda: framework_cost.run(framework_cost.Plan(40, 1, 1), AGENTS[1:]), len(AGENTS)),
     "framework-kills": Shortest(
         lambda: framework_kills.run(2, AGENTS),
