@@ -49,6 +49,14 @@ def judge_clocks(difference: float, of: str) -> Finding:
     return warning("clock", message, "Synchronise both with NTP: tokens are valid by the clock of the server.")
 
 
+def judge_standbys(names: str) -> Finding:
+    """Args: names: of PostgreSQL's setting `synchronous_standby_names`."""
+    if names:
+        return ok("standby", f"Commits wait for a synchronous standby ({names}).")
+    advice = "Set synchronous_standby_names, or synchronous_mode in Patroni: see docs/operations.md."
+    return warning("standby", "No commit waits for a standby: a failover may lose acknowledged data.", advice)
+
+
 def judge_open_files(limit: int, settings: Settings) -> Finding:
     need = needed_files(settings)
     if limit < need:

@@ -40,6 +40,7 @@ from a2a_canvas.server.commands.doctor.judgements import (
     judge_open_files,
     judge_openness,
     judge_space,
+    judge_standbys,
     judge_trust,
 )
 from a2a_canvas.server.listening import listen
@@ -167,7 +168,10 @@ async def _inspect_database(url: str, findings: list[Finding]) -> KeyCount:
             if file := file_of(url):
                 findings.append(judge_space(shutil.disk_usage(file.parent).free, str(file.parent.absolute())))
             findings += [await _schema(database), judge_latency(await _latency(database)), await _clock(database)]
-            if findings[-3].status is not Verdict.OK:
+            schema = findings[-3]
+            if database.has_several_hosts:
+                findings.append(await _standbys(database))
+            if schema.status is not Verdict.OK:
                 return NO_KEYS
             async with database.read() as connection:
                 return await count_keys(connection)
@@ -212,6 +216,11 @@ async def _measure_query(database: Database) -> float:
     async with database.read() as connection:
         await connection.exec_driver_sql("SELECT 1")
     return time.perf_counter() - begun
+
+
+async def _standbys(database: Database) -> Finding:
+    async with database.read() as connection:
+        return judge_standbys(str((await connection.exec_driver_sql("SHOW synchronous_standby_names")).scalar_one()))
 
 
 async def _clock(database: Database) -> Finding:

@@ -277,6 +277,14 @@ async def test_a_broker_is_asked_and_one_that_only_others_use_is_named() -> None
 
 
 @pytest.mark.postgres
+async def test_a_database_on_several_servers_without_a_synchronous_standby_is_warned_of() -> None:
+    url = (await with_tables(postgresql_url())).replace("@", f"@127.0.0.1:{free_port()},")
+    found = await examined(database=url)
+    assert (found["database"][0], found["standby"][0]) == ("ok", "warning")
+    assert "synchronous_standby_names" in found["standby"][1]
+
+
+@pytest.mark.postgres
 async def test_postgresql_says_its_version_and_its_clock_is_compared() -> None:
     found = await examined(database=await with_tables(postgresql_url()))
     assert found["clock"] == ("ok", "The clock agrees with that of the database. ")

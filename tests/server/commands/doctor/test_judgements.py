@@ -19,6 +19,7 @@ from a2a_canvas.server.commands.doctor.judgements import (
     judge_open_files,
     judge_openness,
     judge_space,
+    judge_standbys,
     judge_trust,
 )
 from a2a_canvas.server.settings.settings import Settings
@@ -47,6 +48,8 @@ def refusing(status: int) -> dict[str, int]:
         (judge_clocks(-1.0, "the database"), OK),
         (judge_clocks(30.0, "the database"), WARNING),
         (judge_clocks(-30.0, "the database"), WARNING),
+        (judge_standbys("db2"), OK),
+        (judge_standbys(""), WARNING),
         (judge_open_files(1024, settings()), OK),
         (judge_open_files(1024, settings(grpc_port=9000)), WARNING),
         (judge_open_files(256, settings()), WARNING),
