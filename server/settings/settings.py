@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     database: DatabaseUrl = Field(
         "sqlite:///a2a-canvas.db",
         description="database for tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
-        "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
+        "'postgresql://USER:PASSWORD@HOST/DATABASE' (with HOST1,HOST2 if it fails over) or 'memory'",
     )
     broker: Brokers = Field(
         (),

@@ -13,7 +13,7 @@ from tests.docs.pages import PAGES, ROOT, anchors, blocks, prose
 
 ALL = "\n".join(PAGES.values())
 
-OPERATED = {f"docs/{name}.md" for name in ("deploy", "identity", "quotas", "durability", "observability")}
+OPERATED = {f"docs/{name}.md" for name in ("deploy", "identity", "quotas", "durability", "observability", "operations")}
 """Pages for operators: their commands are those of an installed package or a container."""
 
 FOREIGN_OPTIONS = {
@@ -21,6 +21,7 @@ FOREIGN_OPTIONS = {
     *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
     *("--require-hashes", "--no-deps", "--no-build-isolation"),  # pip
     *("--yes", "--no-install-recommends"),  # apt-get
+    "--stop",  # pg_dropcluster
     *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
     *("--only", "--quick", "--seconds", "--people", "--agents", "--think", "--seed"),  # the benchmarks
