@@ -45,9 +45,10 @@ define install
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 endef
 
-setup-node:  ## what checks and tests of the page and of the AG-UI stream need (node and npm must be there)
+setup-node:  ## what checks and tests of the page and of streams need (node and npm must be there)
 	npm ci
 	cd tests/server/protocols/agui && npm ci
+	cd tests/server/protocols/artifacts/durable_streams && npm ci
 
 # It needs another line of ag-ui-protocol than ours, so it cannot be a dependency.
 setup-agui:  ## an agent of agent-framework, in an environment of its own, for the tests of the loop over AG-UI

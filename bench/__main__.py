@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from bench import (
     accept_all,
     broker,
+    cached_readers,
     cpu,
     crash,
     crowd_durable,
@@ -49,7 +50,15 @@ from bench.servers import SHIPPED_FRAME_MS, end_in_order, ours, running, script,
 from bench.sse import StreamError
 
 TIMEOUT = 240
-LONGER = {"provider": 900, "durable": 600, "takeover": 900, "crash": 3600, "failover": 3600, "framework-kills": 3600}
+LONGER = {
+    "cached-readers": 600,
+    "provider": 900,
+    "durable": 600,
+    "takeover": 900,
+    "crash": 3600,
+    "failover": 3600,
+    "framework-kills": 3600,
+}
 """Seconds that a scenario may take."""
 
 
@@ -79,6 +88,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "joiners": lambda quick: joiners.run(joiners.QUICK, (SHIPPED_FRAME_MS,)) if quick else joiners.run(joiners.FULL),
     "subscribers": lambda quick: subscribers.run(subscribers.QUICK if quick else subscribers.FULL),
     "idle-streams": lambda quick: idle_streams.run(idle_streams.QUICK if quick else idle_streams.FULL),
+    "cached-readers": lambda quick: cached_readers.run(cached_readers.QUICK if quick else cached_readers.FULL),
     "many-tasks": lambda quick: many_tasks.run(many_tasks.QUICK if quick else many_tasks.FULL),
     "first-byte": lambda quick: first_byte.run(first_byte.QUICK if quick else first_byte.FULL),
     "page": lambda quick: page.run(page.QUICK if quick else page.FULL),

@@ -149,7 +149,7 @@ async def start(command: Command, port: int, said: IO[bytes], checkout: Checkout
     begun = said.tell()
     process = _start(arguments, said, checkout)
     try:
-        if await _accepts(process, port):
+        if await accepts(process, port):
             return process
     except BaseException:
         await end(process, signal.SIGKILL)
@@ -179,7 +179,8 @@ def end_in_order() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
-async def _accepts(process: subprocess.Popen[bytes], port: int) -> bool:
+async def accepts(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether a process listens at a port; False if it ends before, or takes too long."""
     loop = asyncio.get_running_loop()
     until = loop.time() + START_TIMEOUT
     while process.poll() is None and loop.time() < until:

@@ -114,6 +114,15 @@ class TextEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class TextSplice:
+    """How one text became another: UTF-16 code units `start` to `end` of it, `end` exclusive, became `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """A closed draft: numbered 1, 2, 3… per artifact, never altered.
 
@@ -298,6 +307,8 @@ class AppliedChange:
         closed: the end of the draft that became a version before this change; subscribers receive it first.
         suggestions: the numbers of the suggestions that were made instead; None if it is a change.
         resent: nothing has changed; the task's own subscribers get the artifact again.
+        splice: what an edit did to the text, for a subscriber with the artifact as it was; None for any other change.
+        rolled_back: the artifact is again as it was: by undo, or because a call was cut off.
     """
 
     artifact: Artifact
@@ -310,6 +321,8 @@ class AppliedChange:
     closed: AppliedChange | None = None
     suggestions: tuple[int, ...] | None = None
     resent: bool = False
+    splice: TextSplice | None = None
+    rolled_back: bool = False
 
     @property
     def parts(self) -> Parts:

@@ -48,10 +48,12 @@ from a2a_canvas.store.models import (
     Ref,
     TextEdit,
     TextPart,
+    TextSplice,
     Version,
     text_of,
     text_part,
 )
+from a2a_canvas.store.text.spans import from_codepoints, length
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 
@@ -100,9 +102,20 @@ def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[D
     if document.draft:
         document, closed = _close(document)
     _check_base(document, change)
-    document = replace(_step_result(document, ref, change), changed_by=ref.task_id)
-    check(document.current_content.parts, limits)
-    return document, _to_applied(document, append=False, closed=closed)
+    splice = _splice(document.current_content.parts, change) if isinstance(change, EditText) else None
+    stepped = replace(_step_result(document, ref, change), changed_by=ref.task_id)
+    check(stepped.current_content.parts, limits)
+    applied = _to_applied(stepped, append=False, closed=closed)
+    return stepped, replace(applied, splice=splice, rolled_back=isinstance(change, Undo))
+
+
+def _splice(parts: Parts, change: EditText) -> TextSplice | None:
+    """The edit of the text among `parts`, if there is one."""
+    if (part := text_of(parts)) is None:
+        return None
+    text, span = part.text, change.span
+    start = from_codepoints(text, span.start, "utf16")
+    return TextSplice(start, start + length(span.extract(text), "utf16"), replace_surrogates(change.text))
 
 
 def _step_result(document: Document, ref: Ref, change: Step) -> Document:
@@ -162,7 +175,7 @@ def discard_call(document: Document, ref: Ref) -> tuple[Document, AppliedChange 
         return replace(document, draft=replace(draft, dirty=False)), None
     back = replace(draft, shown=draft.completed, dirty=False) if draft.completed else None
     document = replace(document, draft=back)
-    return document, _to_applied(document, append=False)
+    return document, replace(_to_applied(document, append=False), rolled_back=True)
 
 
 def close_draft(document: Document, ref: Ref) -> tuple[Document, AppliedChange | None]:

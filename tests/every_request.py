@@ -306,6 +306,7 @@ def _of_artifacts() -> Iterator[Asked]:
         yield Asked("GET", f"/artifacts/{CONTEXT}{below}")
     yield Asked("GET", f"/artifacts/{CONTEXT}/mine/versions/2/diff?from=1")
     yield Asked("GET", f"/artifacts/{CONTEXT}/mine/annotations")
+    yield Asked("GET", f"/artifacts/{CONTEXT}/mine/stream?offset=-1&live=long-poll&cursor=1")
     yield Asked("GET", f"/artifacts/{CONTEXT}/mine/annotations/{COMMENT}")
     yield Asked("GET", f"/artifacts/{CONTEXT}/events", None, {"Last-Event-ID": "1", "Accept": "text/event-stream"})
     moved = {"window": "1", "artifactId": "mine", "version": 1, "start": 0, "end": 4}

@@ -27,10 +27,10 @@ LINES = {
     "server/agent": 14_500,
     "server/client": 4_600,
     "server/commands": 3_000,
-    "server/protocols": 14_000,
+    "server/protocols": 14_600,
     "server/push": 1_470,
     "server/settings": 1_360,
-    "server/tasks": 11_200,
+    "server/tasks": 11_550,
     "server/tool_sources": 5_600,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""

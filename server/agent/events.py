@@ -17,7 +17,7 @@ from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.edit_events import EditEvent
-from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
+from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts, TextSplice
 from a2a_canvas.tools.functions.recorded_call import StepKind
 
 
@@ -247,6 +247,7 @@ class ArtifactChanged:
         version: the number of the version this is part of, closed (`last_chunk`) or still a draft.
         parent: the number of the version that it is made from; 0 for none.
         resent: nothing has changed; the task's subscribers get the artifact again after an edit that was aborted.
+        splice, rolled_back: as in `AppliedChange`.
     """
 
     artifact_id: str
@@ -259,6 +260,8 @@ class ArtifactChanged:
     author: Author
     parent: int
     resent: bool = False
+    splice: TextSplice | None = None
+    rolled_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

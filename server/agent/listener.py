@@ -87,4 +87,6 @@ def artifact_changed(applied: AppliedChange) -> ArtifactChanged:
         author=applied.author,
         parent=applied.parent,
         resent=applied.resent,
+        splice=applied.splice,
+        rolled_back=applied.rolled_back,
     )

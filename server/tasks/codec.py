@@ -12,6 +12,7 @@ import json
 from base64 import b64decode
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -102,15 +103,15 @@ def _place(place: BlockPosition) -> dict[str, int]:
 
 def _closing_to_json(event: ArtifactChanged) -> dict[str, Any]:
     """A change that closes a version, without the content of the version."""
-    resent = {"resent": True} if event.resent else {}
-    return {name: getattr(event, name) for name in _CHANGED if name != "description"} | resent | _CHANGE_TYPE
+    kept = {name: value for name, value in _event_to_json(event).items() if name not in ("description", "parts")}
+    return kept | _CHANGE_TYPE
 
 
 def _closing_of_json(row: dict[str, Any], contents: Contents) -> ArtifactChanged:
     content = contents.get((row["artifact_id"], row["version"])) or pruned_content(row["name"], row["version"])
-    named = {name: row[name] for name in _CHANGED if name != "description"}
-    resent = row.get("resent", False)
-    return ArtifactChanged(**named, description=content.description, parts=content.parts, resent=resent)
+    event = _structure({**row, "description": content.description, "parts": []}, TurnEvent, NO_FILES)
+    closing: ArtifactChanged = replace(event, parts=content.parts)
+    return closing
 
 
 def entries_to_json(entries: Iterable[Entry], naming: Container[int] = (), files: FoundFiles | None = None) -> str:

@@ -21,6 +21,7 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.activity import Activity
+from a2a_canvas.server.tasks.journal.artifact_readings import After, ArtifactReading, TaskEnd
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
@@ -196,6 +197,21 @@ class Context:
         if self.level < Level.OWN:
             following.guard(partial(self._check_readable, StreamLost()))
         return following
+
+    async def read_artifact(self, artifact_id: str, after: After) -> ArtifactReading:
+        """An artifact, or its changes after a reader's place. Raises as `Journal.read_artifact`."""
+        reading = await self._contexts.journal.read_artifact(self.key, artifact_id, after)
+        if self.level < Level.OWN:
+            reading.following.guard(partial(self._check_readable, StreamLost()))
+        return reading
+
+    async def task_end(self, task_id: str) -> TaskEnd | None:
+        """The end of one of its tasks; None while it has not ended. Raises `TaskNotFound`."""
+        return await self._contexts.journal.task_end(self.key, task_id)
+
+    async def follow_task(self, task_id: str) -> TaskSubscription:
+        """A snapshot of one of its tasks, and what comes after it. Raises `TaskNotFound`."""
+        return self.guard(await self._contexts.journal.follow(task_id))
 
     def activity(self) -> AsyncGenerator[Activity, None]:
         """Its activity, whenever it changes; the reader is a watcher meanwhile."""

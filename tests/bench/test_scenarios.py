@@ -8,6 +8,7 @@ import pytest
 from bench import (
     accept_all,
     broker,
+    cached_readers,
     cpu,
     crash,
     crowd_durable,
@@ -38,6 +39,7 @@ from bench.crowd import Crowd
 from bench.pace import Order
 from bench.report import Report
 from bench.servers import SHIPPED_FRAME_MS, ours, running, script, theirs
+from tests.nginx_program import need_nginx
 from tests.postgresql_pair import need_faketime
 from tests.server.canvas.browser.browser_harness import chromium
 from tests.server.faults.failover_harness import FAULTS
@@ -67,6 +69,11 @@ async def _cpu(report: Callable[[cpu.Costs], Report], plan: cpu.Plan) -> Report:
             return report(await cpu.measure(mine, other, plan))
 
 
+async def _cached_readers() -> Report:
+    need_nginx()
+    return await cached_readers.run(cached_readers.Plan((3, 12), 2, 1))
+
+
 async def _page() -> Report:
     chromium()
     return await page.run(page.Plan(seconds=1, paints=1, size=20_000))
@@ -89,6 +96,7 @@ SHORTEST: Mapping[str, Shortest] = {
     ),
     "subscribers": Shortest(lambda: subscribers.run(subscribers.Plan(20, Order(40, 50))), 1, ("exact",)),
     "idle-streams": Shortest(lambda: idle_streams.run(idle_streams.Plan(5, 0.1)), 1),
+    "cached-readers": Shortest(_cached_readers, 2, ("exact", "faults", "reached")),
     "many-tasks": Shortest(lambda: many_tasks.run(many_tasks.Plan(10, 100, 1, ("sqlite",))), 5),
     "first-byte": Shortest(lambda: first_byte.run(first_byte.Plan.of(2, turns=2))),
     "page": Shortest(_page, len(page.CASES)),

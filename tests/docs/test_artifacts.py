@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
+    ArtifactStream,
     ArtifactVersion,
     ContextEvents,
     ContextList,
@@ -55,11 +57,25 @@ def test_every_path_is_in_the_table() -> None:
         VersionList,
         ArtifactVersion,
         VersionDiff,
+        ArtifactStream,
         ShareList,
         OneShare,
         ContextEvents,
         ContextPresence,
     ]
+
+
+def test_the_stream_is_what_the_page_says(read: dict[str, Answer]) -> None:
+    whole, nothing = (read[f"/artifacts/notes/tide-pools/stream{query}"] for query in ("", "?offset=now"))
+    [replacement], empty = json.loads(whole.text), json.loads(nothing.text)
+    assert empty == []
+    [[example, *_]] = [json.loads(block) for block in blocks(PAGE, "json") if '"replace"' in block]
+    assert replacement.keys() == example.keys()
+    assert whole.headers["stream-next-offset"] == nothing.headers["stream-next-offset"]
+    kinds = set(
+        re.findall(r"^\| `(\w+)` \| (?:adds|replaces|nothing)", section(PAGE, "Streams for caches"), re.MULTILINE)
+    )
+    assert kinds == {"replace", "append", "edit", "rollback", "close"}
 
 
 def test_the_table_of_contexts_has_the_fields_of_one(read: dict[str, Answer]) -> None:

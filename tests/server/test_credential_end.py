@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from a2a.utils.errors import A2AError
 
 from a2a_canvas.server.accounts.api_key import hash_of
 from a2a_canvas.server.assembly.engine import Clock as AppClock
+from a2a_canvas.server.protocols.artifacts import change_stream
 from a2a_canvas.server.protocols.identity import configuration
 from a2a_canvas.server.protocols.identity.authenticator import ConfiguredKeys
 from a2a_canvas.server.tasks.journal import cursors
@@ -179,6 +180,34 @@ async def test_a_run_of_ag_ui_ends_and_is_joined_by_sending_it_again(
     second = await run(credentials.lasting, served.gate.open)
     assert second.outcome == "success"
     assert second.text("report") == SLOW
+
+
+@pytest.mark.parametrize("live", ["long-poll", "sse"])
+@every_kind
+async def test_readers_of_an_artifact_who_wait_are_let_go(
+    ending: tuple[Served, Credentials], kind: str, live: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, wait = asyncio.Event(), change_stream._Waiting.wait
+
+    def mark_and_wait(self: change_stream._Waiting, until: float) -> Awaitable[bool]:
+        waits.set()
+        return wait(self, until)
+
+    monkeypatch.setattr(change_stream._Waiting, "wait", mark_and_wait)
+    served, credentials = ending
+    lasting, path = credentials.lasting, f"/artifacts/{live}-{kind}/report/stream"
+    served.gate.open()
+    asked = asking("write report", context=f"{live}-{kind}")
+    await Stream(served.client().send_message(asked, context=calling(lasting))).rest()
+    offset = (await served.http.get(f"{path}?offset=now", headers=bearer(lasting))).headers["Stream-Next-Offset"]
+    mine = bearer(credentials.new(kind))
+    reading = asyncio.ensure_future(served.http.get(f"{path}?offset={offset}&live={live}", headers=mine))
+    async with in_time():
+        await waits.wait()
+        credentials.end(kind)
+        answer = await reading
+    assert answer.status_code == (401 if live == "long-poll" else 200)
+    assert "streamClosed" not in answer.text
 
 
 @pytest.mark.parametrize("by", ["header", "signed address"])

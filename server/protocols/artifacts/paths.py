@@ -10,14 +10,15 @@
     /artifacts/{context}/{artifact}/versions                its versions
     /artifacts/{context}/{artifact}/versions/{n}            one version
     /artifacts/{context}/{artifact}/versions/{n}/diff       what it changed
+    /artifacts/{context}/{artifact}/stream                  its changes, for caches
     /artifacts/{context}/{artifact}/annotations             its comments and suggestions
     /artifacts/{context}/{artifact}/annotations/{id}        one of them
 
 Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may contain any
         character that ids can have (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
 Rule 2: a word of the table has its meaning only in its position, and only if it is not percent-encoded. An artifact
-        whose id is "events", "presence" or "shares" is `%65vents`, `%70resence` or `%73hares`; `versions` and
-        `annotations` need no encoding, because no artifact can be at that position.
+        whose id is "events", "presence" or "shares" is `%65vents`, `%70resence` or `%73hares`; `versions`,
+        `stream` and `annotations` need no encoding, because no artifact can be at that position.
 Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even those away before they send a request.
 """
 
@@ -68,6 +69,9 @@ class OneShare(_ContextPath):
 class CurrentArtifact(_ArtifactPath): ...
 
 
+class ArtifactStream(_ArtifactPath): ...
+
+
 class VersionList(_ArtifactPath): ...
 
 
@@ -86,7 +90,9 @@ class OneAnnotation(_ArtifactPath):
 
 
 ArtifactResource = CurrentArtifact | VersionList | ArtifactVersion | VersionDiff | AnnotationList | OneAnnotation
-ContextResource = ArtifactList | ContextEvents | ContextPresence | ShareList | OneShare | ArtifactResource
+ContextResource = (
+    ArtifactList | ContextEvents | ContextPresence | ShareList | OneShare | ArtifactStream | ArtifactResource
+)
 Resource = ContextList | ContextResource
 
 
@@ -118,11 +124,13 @@ def parse_path(raw: str) -> Resource | None:
             return None
 
 
-def _artifact_resource(context: str, artifact: str, pieces: list[str], ids: list[str]) -> ArtifactResource | None:
+def _artifact_resource(context: str, artifact: str, pieces: list[str], ids: list[str]) -> ContextResource | None:
     """The resource at or below the path of an artifact."""
     match pieces, ids:
         case [], []:
             return CurrentArtifact(context, artifact)
+        case ["stream"], [_]:
+            return ArtifactStream(context, artifact)
         case ["versions"], [_]:
             return VersionList(context, artifact)
         case ["versions", _], [_, number]:

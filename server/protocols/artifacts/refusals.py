@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a.utils.errors import A2AError, ContentTypeNotSupportedError
+from a2a.utils.errors import A2AError, ContentTypeNotSupportedError, TaskNotFoundError
 
 from a2a_canvas.server.accounts.errors import (
     AccountError,
@@ -12,9 +12,10 @@ from a2a_canvas.server.accounts.errors import (
     ReadOnly,
     ShareNotFound,
 )
+from a2a_canvas.server.protocols.edge.availability import UnavailableError
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, register_error
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
-from a2a_canvas.server.tasks.errors import ContextInUse, TaskError
+from a2a_canvas.server.tasks.errors import ChangesGone, ContextInUse, StreamLost, TaskError, TaskNotFound
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
@@ -40,6 +41,9 @@ _KINDS: dict[type[TaskError | AccountError], type[A2AError]] = {
     ReadOnly: PermissionDeniedError,
     OwnerOnly: PermissionDeniedError,
     NobodyToShare: PermissionDeniedError,
+    TaskNotFound: TaskNotFoundError,
+    ChangesGone: _new_kind("OFFSET_GONE", 410, "OUT_OF_RANGE"),
+    StreamLost: UnavailableError,
     ShareNotFound: _new_kind("SHARE_NOT_FOUND", 404, "NOT_FOUND"),
 }
 CONTEXT_ERRORS: tuple[type[TaskError | AccountError], ...] = (*_KINDS,)

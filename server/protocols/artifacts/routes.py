@@ -36,6 +36,8 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.artifacts.annotation_responses import read_annotations, read_critic
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
+from a2a_canvas.server.protocols.artifacts.change_forms import TickEnds
+from a2a_canvas.server.protocols.artifacts.change_stream import read_stream, stream_query
 from a2a_canvas.server.protocols.artifacts.context_forms import (
     AGENTS_SUGGEST,
     check_patch,
@@ -65,6 +67,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     AnnotationList,
     ArtifactList,
     ArtifactResource,
+    ArtifactStream,
     ArtifactVersion,
     ContextEvents,
     ContextList,
@@ -112,6 +115,7 @@ from a2a_canvas.server.protocols.edge.sse_response import wait_for_start
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.json_bodies import json_body
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.contexts import Context, Contexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
@@ -135,7 +139,8 @@ THREAD_THRESHOLD = 2**20
 
 NO_SUCH_PATH = (
     "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, "
-    "presence, shares[/{{share}}], {{artifact}}[/versions[/{{n}}[/diff]]] and {{artifact}}/annotations[/{{id}}]. "
+    "presence, shares[/{{share}}], {{artifact}}[/versions[/{{n}}[/diff]]], {{artifact}}/stream and "
+    "{{artifact}}/annotations[/{{id}}]. "
     "A context's id is the contextId of its tasks; /artifacts lists them."
 )
 
@@ -175,6 +180,7 @@ class _ArtifactsEndpoint:
         self._limits = limits
         self._metrics = metrics
         self._searches = NamedLocks()
+        self._tick_ends = TickEnds()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with ExitStack() as counted:
@@ -195,6 +201,8 @@ class _ArtifactsEndpoint:
             return rest_response(Refusal(UnavailableError, unavailable_error(error).message))
         except (ArtifactUnreadable, QuotaReached, StorageFull) as error:
             return rest_response(Refusal.from_error(to_a2a_error(error)))
+        except UnauthenticatedError as error:  # a long poll ends with its credential
+            return rest_response(Refusal.from_error(error))
 
     async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:
         prefix, rest = _raw_path(request)
@@ -224,11 +232,26 @@ class _ArtifactsEndpoint:
         if isinstance(resource, ContextPresence):
             return await self._move(request, context)
         try:
-            if isinstance(resource, CurrentArtifact | ArtifactVersion) and (form := parse_format(request)):
-                return await self._export(request, context, resource, form)
-            return await _read(request, resource, context, prefix)
+            if isinstance(resource, ArtifactStream):
+                return await self._changes(request, context, resource, counted)
+            return await self._read(request, resource, context, prefix)
         except ArtifactNotFound as error:
             raise ResourceError(await _no_such_artifact(context, error.artifact_id)) from None
+
+    async def _changes(
+        self, request: Request, context: Context, resource: ArtifactStream, counted: ExitStack
+    ) -> ASGIApp:
+        query = stream_query(request)
+        if query.live:
+            counted.enter_context(self._meter.stream(caller_of(request).account))
+        return await read_stream(request, context, resource.artifact_id, query, self._tick_ends)
+
+    async def _read(
+        self, request: Request, resource: ArtifactList | ArtifactResource, context: Context, prefix: str
+    ) -> ASGIApp:
+        if isinstance(resource, CurrentArtifact | ArtifactVersion) and (form := parse_format(request)):
+            return await self._export(request, context, resource, form)
+        return await _read(request, resource, context, prefix)
 
     async def _export(
         self,

@@ -98,7 +98,10 @@ _ADVICE = (
 _CORS_ADVICE = "To allow it, its operator starts it with --cors-origin ORIGIN (or A2A_CANVAS_CORS_ORIGIN)."
 
 
-_EXPOSED = ("WWW-Authenticate", "Retry-After", "Allow", "Accept-Encoding", "ETag", "Content-Disposition")
+_EXPOSED = (
+    *("WWW-Authenticate", "Retry-After", "Allow", "Accept-Encoding", "ETag", "Content-Disposition"),
+    *("Stream-Next-Offset", "Stream-Up-To-Date", "Stream-Closed", "Stream-Cursor"),
+)
 """Headers of answers that a page of another origin may read, in addition to those that browsers always allow."""
 
 

@@ -9,18 +9,24 @@ Rule 2: positions have no gaps: every change of an artifact or of annotations ta
 Rule 3: it is read by cursors, as a task is (`cursors.py`). It never ends: a context can always have one more task.
 Rule 4: a context that was removed, and is used again, starts at position 1 again; its `incarnation` tells the positions
         apart.
+Rule 5: its changes are kept (`KeptChanges`) from the time when the first reader came who may come back with a position.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from a2a_canvas.server.agent.events import ArtifactChanged, ContextChange
+from a2a_canvas.server.tasks.errors import ChangesGone
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
-from a2a_canvas.store.models import new_incarnation
+from a2a_canvas.store.models import Content, new_incarnation
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""Bytes of changes that one context keeps in memory where there is no database."""
 
 
 class ContextEntry(NamedTuple):
@@ -60,18 +66,58 @@ class ContextSnapshot:
     incarnation: int | None
 
 
+class KeptChanges:
+    """The last changes of a context, in memory. Those before it began, and beyond `KEPT_BYTES`, are gone."""
+
+    def __init__(self, position: int) -> None:
+        self._begin = position
+        self._kept: deque[tuple[ContextEntry, int]] = deque()
+        self._bytes = 0
+
+    def add(self, entry: ContextEntry) -> None:
+        event = entry.entry.event
+        size = Content(parts=event.parts).size if isinstance(event, ArtifactChanged) else 0
+        self._kept.append((entry, size))
+        self._bytes += size
+        while self._bytes > KEPT_BYTES:
+            gone, size = self._kept.popleft()
+            self._begin = gone.position
+            self._bytes -= size
+
+    def after(self, position: int) -> tuple[ContextEntry, ...]:
+        """Those after a position.
+
+        Raises:
+            ChangesGone: some of them are not there.
+        """
+        if position < self._begin:
+            raise ChangesGone
+        return tuple(entry for entry, _ in self._kept if entry.position > position)
+
+
 class ContextLog(Log[ContextEntry]):
     """One context."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._incarnation = new_incarnation()
+        self.incarnation = new_incarnation()
         self._position = 0
         self._artifacts: dict[str, ContextArtifact] = {}
+        self._kept: KeptChanges | None = None
+        self._last: dict[str, int] = {}
+
+    def keep_changes(self) -> KeptChanges:
+        """Its changes from the first call on."""
+        self._kept = self._kept or KeptChanges(self._position)
+        return self._kept
+
+    def last_change(self, task_id: str) -> int:
+        """The position of the last change by a task; 0 for none."""
+        return self._last.get(task_id, 0)
 
     @property
     def snapshot(self) -> ContextSnapshot:
-        return ContextSnapshot(self._position, dict(self._artifacts), self._incarnation)
+        return ContextSnapshot(self._position, dict(self._artifacts), self.incarnation)
 
     def add(self, record: TaskRecord, entry: Entry, event: ContextChange) -> None:
         """Add the change `event` of `entry`; `record` is its task with `entry` folded in."""
@@ -81,7 +127,11 @@ class ContextLog(Log[ContextEntry]):
             self._artifacts.pop(event.artifact_id, None)
             changed = ContextArtifact(artifact, record.task_id, self._position, event.last_chunk)
             self._artifacts[event.artifact_id] = changed
-        self.append(ContextEntry(self._position, record.task_id, entry, self._incarnation))
+        self._last[record.task_id] = self._position
+        change = ContextEntry(self._position, record.task_id, entry, self.incarnation)
+        if self._kept:
+            self._kept.add(change)
+        self.append(change)
         self.wake()
 
 

@@ -27,16 +27,18 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.loops.conversation import Said
 from a2a_canvas.server.tasks.context_values import ContextValues, InMemoryContextValues
-from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
+from a2a_canvas.server.tasks.errors import ChangesGone, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
-from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
+from a2a_canvas.server.tasks.journal.artifact_readings import After, ArtifactReading, Place, TaskEnd, changes_artifact
+from a2a_canvas.server.tasks.journal.context_log import ContextEntry, ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.push_configs import PushConfig, PushQueues, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.annotations.annotation_store import AnnotationStore, InMemoryAnnotations
+from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 
 
@@ -191,6 +193,23 @@ class Journal(Protocol):
         """The artifacts of a context, and every change by any of its tasks after that."""
         ...
 
+    async def read_artifact(self, context_id: ContextKey, artifact_id: str, after: After) -> ArtifactReading:
+        """An artifact, or its changes after a reader's place, as far as they are committed.
+
+        Raises:
+            ArtifactNotFound: there is no such artifact yet.
+            ChangesGone: the changes after the place are not stored any more.
+        """
+        ...
+
+    async def task_end(self, context_id: ContextKey, task_id: str) -> TaskEnd | None:
+        """The end of a task of a context; None while it has not ended.
+
+        Raises:
+            TaskNotFound: the context has no such task.
+        """
+        ...
+
     def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         """The activity of a context, whenever it changes; it never ends. Whoever iterates is a watcher meanwhile."""
         ...
@@ -336,6 +355,28 @@ class InMemoryJournal:
     async def follow_context(self, context_id: ContextKey) -> ContextSubscription:
         log = self._context_log(context_id)
         return ContextSubscription(log.snapshot, Cursor(log))
+
+    async def read_artifact(self, context_id: ContextKey, artifact_id: str, after: After) -> ArtifactReading:
+        log = self._context_log(context_id)
+        following = ContextSubscription(log.snapshot, Cursor(log))
+        whole = following.snapshot.artifacts.get(artifact_id)
+        if whole is None:
+            raise ArtifactNotFound(artifact_id)
+        kept, incarnation, position = log.keep_changes(), log.incarnation, following.snapshot.position
+        changes: tuple[ContextEntry, ...] = ()
+        if isinstance(after, Place):
+            if after.incarnation != incarnation or after.position > position:
+                raise ChangesGone
+            if whole.position > after.position:
+                changes = tuple(each for each in kept.after(after.position) if changes_artifact(each, artifact_id))
+        first = whole if after == "beginning" else None
+        return ArtifactReading(first, changes, Place(incarnation, position), complete=True, following=following)
+
+    async def task_end(self, context_id: ContextKey, task_id: str) -> TaskEnd | None:
+        record = self._log(task_id).record
+        if record.context_id != context_id:
+            raise TaskNotFound(task_id)
+        return TaskEnd(self._context_log(context_id).last_change(task_id)) if record.state.terminal else None
 
     def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         return self._watched.watch(context_id)

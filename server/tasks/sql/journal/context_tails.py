@@ -13,15 +13,14 @@ import asyncio
 import time
 from collections.abc import Collection, Iterable
 from functools import partial
-from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import changes_context
 from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
+from a2a_canvas.server.tasks.journal.artifact_readings import After, ArtifactReading, Place
 from a2a_canvas.server.tasks.journal.context_log import (
     ContextArtifact,
     ContextEntry,
@@ -33,6 +32,7 @@ from a2a_canvas.server.tasks.journal.task_log import NOT_RECEIVED
 from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.journal.background_reads import BackgroundReads
+from a2a_canvas.server.tasks.sql.journal.context_changes import read_changes_of
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     decode_entries,
@@ -43,27 +43,23 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     tasks_in,
 )
 from a2a_canvas.server.tasks.sql.journal.page_messages import SILENCE_SECONDS, PageMessage, PageWire
-from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
+from a2a_canvas.server.tasks.sql.projections.context_rows import (
+    NO_POSITION,
+    ContextPosition,
+    contexts,
+    read_position,
+)
 from a2a_canvas.server.tasks.sql.projections.latest_changes import read_latest
 from a2a_canvas.server.tasks.sql.projections.pages import read_changes
+from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 
-class _Position(NamedTuple):
-    """The last position of a context; the incarnation is None if it has no row."""
-
-    incarnation: int | None
-    position: int
-
-
-NO_POSITION = _Position(None, 0)
-
-
 class _Tail(Log[ContextEntry]):
-    def __init__(self, context_id: ContextKey, at: _Position) -> None:
+    def __init__(self, context_id: ContextKey, at: ContextPosition) -> None:
         super().__init__()
         self.context_id = context_id
         self.at = at
@@ -95,17 +91,36 @@ class ContextTails:
 
     async def follow(self, context_id: ContextKey) -> ContextSubscription:
         """A snapshot of a context, and every change after it."""
+        cursor = await self._cursor(context_id)
+        return ContextSubscription(await self._snapshot(context_id), cursor)
+
+    async def read_artifact(self, context_id: ContextKey, artifact_id: str, after: After) -> ArtifactReading:
+        """As `Journal.read_artifact`."""
+        cursor = await self._cursor(context_id)
+        if after != "beginning":
+            read = await read_changes_of(self._database, self._versions, context_id, artifact_id, after)
+            snapshot = ContextSnapshot(read.place.position, {}, read.place.incarnation)
+            following = ContextSubscription(snapshot, cursor)
+            return ArtifactReading(None, read.changes, read.place, read.place.position == read.newest, following)
+        following = ContextSubscription(await self._snapshot(context_id, artifact_id), cursor)
+        incarnation, position = following.snapshot.incarnation, following.snapshot.position
+        if incarnation is None or artifact_id not in following.snapshot.artifacts:
+            raise ArtifactNotFound(artifact_id)
+        whole = following.snapshot.artifacts[artifact_id]
+        return ArtifactReading(whole, (), Place(incarnation, position), complete=True, following=following)
+
+    async def _cursor(self, context_id: ContextKey) -> Cursor[ContextEntry]:
+        """The end of what has been read here of a context, which may be behind its rows."""
         context_id = replace_unstorable(context_id)  # as `refresh_all` finds it in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.failure:
             async with self._database.read() as connection:
-                fresh = _Tail(context_id, await _read_position(connection, context_id))
+                fresh = _Tail(context_id, await read_position(connection, context_id))
             tail = self._tails.get(context_id)
             if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
                 self._follow(context_id)
-        cursor = Cursor(tail)
-        return ContextSubscription(await self._snapshot(context_id), cursor)
+        return Cursor(tail)
 
     def follows(self, context_id: ContextKey) -> bool:
         """Whether the context has a subscriber here."""
@@ -126,7 +141,7 @@ class ContextTails:
             query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
             async with self._database.read() as connection:
                 rows = await connection.execute(query.where(contexts.c.context_id.in_(tails)))
-                found = {row.context_id: _Position(row.incarnation, row.position) for row in rows}
+                found = {row.context_id: ContextPosition(row.incarnation, row.position) for row in rows}
             await self.refresh(each for each, tail in tails.items() if found.get(each, NO_POSITION) != tail.at)
 
     def schedule_refresh(self, context_ids: Iterable[ContextKey]) -> None:
@@ -196,7 +211,7 @@ class ContextTails:
     async def _read_on(self, tail: _Tail) -> None:
         async with tail.reading:
             async with self._database.read() as connection:
-                incarnation, newest = await _read_position(connection, tail.context_id)
+                incarnation, newest = await read_position(connection, tail.context_id)
                 found = await read_changes(connection, tail.context_id, tail.at.position)
                 self.pages_read += len(found)
                 contents = await read_contents(connection, found, self._versions)
@@ -218,16 +233,17 @@ class ContextTails:
                 if page.position - len(changes) != tail.at.position:
                     break
                 _append(tail, page.task_id, changes, incarnation)
-            tail.at = _Position(incarnation, tail.at.position)
+            tail.at = ContextPosition(incarnation, tail.at.position)
             if tail.at.position < newest:
                 tail.fail(StreamLost())  # the next changes have been removed
             else:
                 tail.wake()
 
-    async def _snapshot(self, context_id: ContextKey) -> ContextSnapshot:
+    async def _snapshot(self, context_id: ContextKey, artifact_id: str | None = None) -> ContextSnapshot:
+        """The artifacts of a context, or one of them."""
         async with self._database.read() as connection:
-            incarnation, position = await _read_position(connection, context_id)
-            last = await read_latest(connection, context_id)
+            incarnation, position = await read_position(connection, context_id)
+            last = await read_latest(connection, context_id, artifact_id)
             writers = tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
             rows = await read_tasks(connection, select(*ALL_COLUMNS).where(writers), self._versions) if last else []
         found = {record.task_id: record for record in await fold_readable(rows)}
@@ -245,10 +261,4 @@ def _append(tail: _Tail, task_id: str, changes: Iterable[Entry], incarnation: in
     """Append the next changes of a context, all of one task."""
     for place, entry in enumerate(changes, tail.at.position + 1):
         tail.append(ContextEntry(place, task_id, entry, incarnation))
-        tail.at = _Position(incarnation, place)
-
-
-async def _read_position(connection: AsyncConnection, context_id: ContextKey) -> _Position:
-    query = select(contexts.c.incarnation, contexts.c.position).where(contexts.c.context_id == context_id)
-    row = (await connection.execute(query)).one_or_none()
-    return _Position(row.incarnation, row.position) if row else NO_POSITION
+        tail.at = ContextPosition(incarnation, place)

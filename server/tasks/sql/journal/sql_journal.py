@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.loops.turn_values import SavedValues
 from a2a_canvas.server.tasks.codec import files_of_json, names_of_json
 from a2a_canvas.server.tasks.errors import DuplicateMessage, StreamLost, TaskDetached, Unwritable
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
+from a2a_canvas.server.tasks.journal.artifact_readings import After, ArtifactReading, TaskEnd
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED, TaskPage, TaskQuery, count_fitting
@@ -30,6 +31,7 @@ from a2a_canvas.server.tasks.journal.task_log import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.push_configs import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.journal.context_changes import read_task_end
 from a2a_canvas.server.tasks.sql.journal.context_tails import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
@@ -362,6 +364,12 @@ class SqlJournal:
 
     async def follow_context(self, context_id: ContextKey) -> ContextSubscription:
         return await self._contexts.follow(context_id)
+
+    async def read_artifact(self, context_id: ContextKey, artifact_id: str, after: After) -> ArtifactReading:
+        return await self._contexts.read_artifact(context_id, artifact_id, after)
+
+    async def task_end(self, context_id: ContextKey, task_id: str) -> TaskEnd | None:
+        return await read_task_end(self._database, context_id, task_id)
 
     def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         return self._watched.watch(replace_unstorable(context_id))

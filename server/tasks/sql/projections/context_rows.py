@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Column, Connection, Integer, Table, false, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -85,6 +85,22 @@ async def read_known(connection: AsyncConnection, keys: Collection[str]) -> Know
         frozenset(stored[found] for found, gone in rows if not gone),
         frozenset(hashes[found] for found, gone in rows if gone),
     )
+
+
+class ContextPosition(NamedTuple):
+    """The last position of a context; the incarnation is None if it has no row."""
+
+    incarnation: int | None
+    position: int
+
+
+NO_POSITION = ContextPosition(None, 0)
+
+
+async def read_position(connection: AsyncConnection, context_id: ContextKey) -> ContextPosition:
+    query = select(contexts.c.incarnation, contexts.c.position).where(contexts.c.context_id == context_id)
+    row = (await connection.execute(query)).one_or_none()
+    return ContextPosition(row.incarnation, row.position) if row else NO_POSITION
 
 
 async def lock_to_share(connection: AsyncConnection, context_id: ContextKey) -> bool:

@@ -45,9 +45,13 @@ def write(connection: Connection, commit: JournalCommit) -> None:
     _REPLACE.execute(connection, [rows[key] for key in sorted(rows)])
 
 
-async def read_latest(connection: AsyncConnection, context_id: ContextKey) -> Sequence[Row[Any]]:
-    """The rows of a context, the last change last."""
+async def read_latest(
+    connection: AsyncConnection, context_id: ContextKey, artifact_id: str | None = None
+) -> Sequence[Row[Any]]:
+    """The rows of a context, the last change last; only that of one artifact, if it is named."""
     query = select(latest_changes).where(latest_changes.c.context_id == context_id)
+    if artifact_id is not None:
+        query = query.where(latest_changes.c.artifact_id == artifact_id)
     return (await connection.execute(query.order_by(latest_changes.c.position))).all()
 
 

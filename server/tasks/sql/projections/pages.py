@@ -129,10 +129,18 @@ async def read_after(connection: AsyncConnection, task: TaskKey, generation: int
     return (await connection.execute(select(pages).where(_behind(*task, generation)).order_by(pages.c.first))).all()
 
 
-async def read_changes(connection: AsyncConnection, context_id: ContextKey, position: int) -> Sequence[Row[Any]]:
-    """The pages of a context with changes after a position."""
+async def read_changes(
+    connection: AsyncConnection, context_id: ContextKey, position: int, limit: int | None = None
+) -> Sequence[Row[Any]]:
+    """The pages of a context with changes after a position; only the first ones, if there is a limit."""
     later = pages.c.context_id == context_id, pages.c.position > position
-    return (await connection.execute(select(pages).where(*later).order_by(pages.c.position))).all()
+    return (await connection.execute(select(pages).where(*later).order_by(pages.c.position).limit(limit))).all()
+
+
+async def read_last_position(connection: AsyncConnection, context_id: ContextKey, task_id: str) -> int:
+    """The position of a task's last change in its context; 0 if it has no page with one."""
+    ours = _OF_TASK[0] == context_id, _OF_TASK[1] == task_id
+    return int(await connection.scalar(select(func.max(pages.c.position)).where(*ours)) or 0)
 
 
 def have_pages(context_id: ColumnElement[str], task_id: ColumnElement[str]) -> ColumnElement[bool]:

@@ -43,6 +43,7 @@ from a2a_canvas.server.tasks.codec import (
     record_to_json,
     transcript_to_json,
 )
+from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask, TaskKey
 from a2a_canvas.server.tasks.sql.projections.named_versions import Names, named_by_records
@@ -231,6 +232,19 @@ def _status_columns(record: TaskRecord) -> dict[str, Any]:
 
 def _characters(columns: dict[str, Any]) -> int:
     return sum(len(columns[part]) for part in ("head", "transcript", "artifacts"))
+
+
+async def read_state(connection: AsyncConnection, context_id: ContextKey, task_id: str) -> State:
+    """The state of a task of a context.
+
+    Raises:
+        TaskNotFound: the context has no such task.
+    """
+    ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
+    state = await connection.scalar(select(tasks.c.state).where(*ours))
+    if state is None:
+        raise TaskNotFound(task_id)
+    return State(state)
 
 
 async def remove_from_directory(connection: AsyncConnection, context_id: ContextKey) -> None:
