@@ -36,7 +36,12 @@ from a2a_canvas.server.wire import REST_PREFIX
 
 
 def create_app(
-    settings: Settings, llm: LLM | None = None, clock: Clock | None = None, *, loop: Any = None
+    settings: Settings,
+    llm: LLM | None = None,
+    clock: Clock | None = None,
+    *,
+    loop: Any = None,
+    connections: int | None = None,
 ) -> Starlette:
     """An ASGI application that serves A2A, AG-UI and the artifacts as `settings` say.
 
@@ -48,6 +53,7 @@ def create_app(
         llm: the model; the one that `settings` name if it is None.
         clock: the source of time and ids, for tests.
         loop: an agent's own, `async def agent(turn: Turn)` or an async generator; that of `settings` if it is None.
+        connections: to PostgreSQL, from 6 to 15; 15 if it is None.
 
     Returns:
         The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
@@ -63,7 +69,7 @@ def create_app(
     >>> app.state.shutdown.begun
     False
     """
-    engine = make_engine(settings, llm, clock, None if loop is None else agent_function(loop))
+    engine = make_engine(settings, llm, clock, None if loop is None else agent_function(loop), connections)
     components = make_components(engine)
     app = Starlette(
         routes=_routes(components),

@@ -1,4 +1,4 @@
-"""The socket that a server listens on: its own, or the one that `serve --reload` lends to each of its servers."""
+"""The socket that a server listens on: its own, or one that is lent by `serve --reload` or `serve --workers`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 CHANNEL: Final = "_A2A_CANVAS_CHANNEL"
 """The variable with the number of the socket over which a server tells that it is ready, and gets the listening one."""
 
 
+_lent: dict[int, int] = {}
+"""The descriptors of sockets that the parent of this worker lends, by port."""
+
+
+def use_lent(sockets: Mapping[str, int]) -> None:
+    """From now on, listen on these sockets, which the parent of this worker has bound, by their ports."""
+    _lent.update({int(port): number for port, number in sockets.items()})
+
+
 def listen(host: str, port: int, option: str = "") -> socket.socket:
-    """A socket that listens there.
+    """A socket that listens there; a lent one, if there is one for the port.
 
     Args:
         option: with which the user can choose another port.
@@ -22,6 +32,8 @@ def listen(host: str, port: int, option: str = "") -> socket.socket:
     Raises:
         OSError: it cannot; with one line for the user.
     """
+    if port in _lent:
+        return socket.socket(fileno=os.dup(_lent[port]))
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, UnicodeError) as error:
@@ -29,6 +41,23 @@ def listen(host: str, port: int, option: str = "") -> socket.socket:
         why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
         other = f", such as {option} {_next_port(port)}" if option and number == errno.EADDRINUSE else ""
         raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port{other}.") from None
+
+
+def reserve(host: str, port: int, option: str) -> socket.socket:
+    """A socket that keeps a port free for processes of this user which bind it with SO_REUSEPORT, and listens itself
+    not.
+
+    Raises:
+        OSError: as `listen`.
+    """
+    listen(host, port, option).close()
+    keeper = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    # Connections of the last server may linger. Another program must not use the same exception.
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    keeper.bind((host, port))
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return keeper
 
 
 def _next_port(port: int) -> int:

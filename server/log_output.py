@@ -2,7 +2,8 @@
 
 Rule 1: a line has a time (UTC), a level and a message, and fields; as text, or as one JSON object (`--log-format`).
 Rule 2: a line that belongs to a task has the fields `task` and `context`. Code that works for one task calls
-        `set_task` at its beginning; a line about another task names it with `about`.
+        `set_task` at its beginning; a line about another task names it with `about`. A line of one of several workers
+        has the field `worker`.
 Rule 3: the level is that of our own messages. Libraries log warnings and errors alone, at any level.
 Rule 4: no line has the text of a prompt or of an artifact, or a secret. Nobody logs one; what looks like one is masked
         nevertheless, because a client may send it where it does not belong, such as in an address.
@@ -80,14 +81,16 @@ class LineFormatter(logging.Formatter):
 
     Args:
         form: one of `FORMATS`.
+        worker: the number of this process among those of one server; 0 if it is the only one.
     """
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, worker: int = 0) -> None:
         super().__init__()
         self._line = FORMATS[form]
+        self._process: Fields = {"worker": worker} if worker else _NO_FIELDS
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {**_task.get(), **getattr(record, "fields", _NO_FIELDS)}
+        fields = {**self._process, **_task.get(), **getattr(record, "fields", _NO_FIELDS)}
         trace = _ROW.sub("", self.formatException(record.exc_info)) if record.exc_info else ""
         return mask_secrets(self._line(record, fields, trace))
 
@@ -120,16 +123,17 @@ def _text(value: Any) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text.translate(_CONTROL), ensure_ascii=False)
 
 
-def configure(level: str, form: str) -> None:
+def configure(level: str, form: str, worker: int = 0) -> None:
     """Write the log of this process to stderr.
 
     Args:
         level: of our own messages (rule 3).
         form: one of `FORMATS`.
+        worker: as for `LineFormatter`.
     """
     own = logging.getLevelNamesMapping()[level.upper()]
     handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter(form))
+    handler.setFormatter(LineFormatter(form, worker))
     logging.basicConfig(handlers=[handler], level=max(own, logging.WARNING))
     logging.getLogger(PACKAGE).setLevel(own)
     # The SDK logs every refused request with its traceback; what matters of it is in the answer.

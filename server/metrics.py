@@ -6,7 +6,7 @@ Rule 2: labels have few values, which this server or its operator has chosen: no
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -45,8 +45,67 @@ class Registry(CollectorRegistry):
             yield family
 
 
+Families = list[tuple[str, str, str, list[tuple[str, dict[str, str], float]]]]
+"""Metrics as JSON has them: the name, the text and the type of each, and its samples with their labels and values."""
+
+_LARGEST = {
+    NAMESPACE,
+    *(f"{NAMESPACE}_{name}" for name in ("kept_bytes", "outbox_notifications", "outbox_oldest_seconds")),
+}
+"""The version, and what each process reads from the database: equal, apart from the moment."""
+_SMALLEST = {"process_start_time_seconds"}
+
+
+class CollectedMetrics:
+    """Metrics that can be encoded like those of a registry."""
+
+    def __init__(self, families: Families) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        for name, about, kind, samples in self._families:
+            family = Metric(name, about, kind)
+            for sample in samples:
+                family.add_sample(*sample)
+            yield family
+
+
+def families_of(registry: CollectorRegistry) -> Families:
+    """All metrics of a registry."""
+    return [
+        (each.name, each.documentation, each.type, [(one.name, dict(one.labels), one.value) for one in each.samples])
+        for each in registry.collect()
+    ]
+
+
+def only_counted(families: Families) -> Families:
+    """Those that only grow, which count on when a process has ended."""
+    return [each for each in families if each[2] in ("counter", "histogram")]
+
+
+def sum_families(several: Iterable[Families]) -> Families:
+    """The metrics of several processes as those of one: sums, except for what is the same in all of them."""
+    sums: dict[str, tuple[str, str, dict[tuple[str, tuple[tuple[str, str], ...]], float]]] = {}
+    for families in several:
+        for name, about, kind, samples in families:
+            values = sums.setdefault(name, (about, kind, {}))[2]
+            for sample, labels, value in samples:
+                key = sample, tuple(labels.items())
+                values[key] = _joined(name, values[key], value) if key in values else value
+    return [
+        (name, about, kind, [(sample, dict(labels), value) for (sample, labels), value in values.items()])
+        for name, (about, kind, values) in sums.items()
+    ]
+
+
+def _joined(name: str, one: float, other: float) -> float:
+    if name in _LARGEST:
+        return max(one, other)
+    return min(one, other) if name in _SMALLEST else one + other
+
+
 class Metrics:
-    """All metrics of one server.
+    """All metrics of one server, or of one of its workers.
 
     Args:
         now: the clock of the entries.
@@ -54,11 +113,14 @@ class Metrics:
     Attributes:
         refreshers: called before the metrics are read, to set what nobody counts.
         registry: all of them.
+        of_all_workers: gives the sums of all workers; None if this is the only process, or the answer if no other
+            process answers.
     """
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
+        self.of_all_workers: Callable[[], Awaitable[Families | None]] | None = None
         self.registry = Registry()
         ProcessCollector(registry=self.registry)
         about = Info(NAMESPACE, "The version of this server.", registry=self.registry)

@@ -7,6 +7,8 @@ Rule 3: what is refused does not count.
 Rule 4: the requests of the last 60 seconds are estimated: those of this minute of the clock, and of the one before it
         the share that is not yet 60 seconds ago.
 Rule 5: a day is that of UTC. What the other replicas have counted is added as it was when they last said so.
+        Of several workers at one address each lets pass its part of what was left when they last heard of each other:
+        otherwise the first second after a pause would allow each of them all of it.
 Rule 6: the memory is bounded: beyond `MAX_ACCOUNTS` users in a day, those who come share one account.
 Rule 7: bytes are what is kept of the contexts that a user owns, whoever has written it. The database counts them; a
         user is told its own number, and nobody another one's.
@@ -21,6 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import ceil
 from typing import Protocol
 
 from a2a_canvas.server.accounts.access import LINK
@@ -36,6 +39,8 @@ MAX_ACCOUNTS = 100_000
 MAX_TOKENS = 10**15
 """Tokens that are counted in a day. A function, or an agent elsewhere, may report any number, and one that does not fit
 into a row would keep the counts of all users from being written."""
+EXCHANGE_SECONDS = 1.0
+"""The interval of exchanges with the other replicas."""
 STREAM_RETRY_SECONDS = 10
 """After so long a stream may have ended."""
 
@@ -132,12 +137,41 @@ def wait_for_request(most: int, in_minute: int, before: int, second: float) -> f
     return MINUTE - second + (MINUTE * (1 - (most - 1) / in_minute) if in_minute else 0)
 
 
+def fits_part(most: int, used: float, unheard: int, workers: int) -> bool:
+    """Whether one more fits into this worker's part of what was left when it last heard of the others (rule 5).
+
+    Args:
+        used: of `most`, as far as it is known.
+        unheard: the part of `used` that others may not know of.
+    """
+    return workers == 1 or unheard + 1 <= ceil((most - used + unheard) / workers)
+
+
+@dataclass(slots=True)
+class _Unheard:
+    """What was counted here since the exchange before the last one: others may not know of it (rule 5)."""
+
+    last: int = 0
+    before: int = 0
+    exchange: int = 0
+
+    def count(self, exchange: int, more: int = 0) -> int:
+        """Count `more`, in the time after an exchange of this number; returns the sum."""
+        if exchange != self.exchange:
+            self.last, self.before = 0, self.last if exchange == self.exchange + 1 else 0
+            self.exchange = exchange
+        self.last = max(0, self.last + more)
+        return self.last + self.before
+
+
 @dataclass(slots=True)
 class _Account:
     """What is counted of one user: here, and on other replicas by their ids."""
 
     here: Tally
     elsewhere: dict[str, Tally] = field(default_factory=dict)
+    requests: _Unheard = field(default_factory=_Unheard)
+    streams: _Unheard = field(default_factory=_Unheard)
 
     def tokens_today(self) -> int:
         return sum(each.tokens for each in self._all if each.day == self.here.day)
@@ -169,6 +203,7 @@ class Meter:
         of_user: how much each user may use.
         of_all: how much all together may. Its turns are `Admission`'s matter.
         adopter: the user who has the contexts of anonymous callers, too; empty for none.
+        workers: how many processes have this address (rule 5).
 
     Attributes:
         kept: how many bytes are kept; None if nobody counts them.
@@ -180,6 +215,7 @@ class Meter:
         of_user: Quota | None = None,
         of_all: Quota | None = None,
         adopter: str = "",
+        workers: int = 1,
     ) -> None:
         self.kept: KeptBytes | None = None
         self._adopter = adopter
@@ -190,6 +226,8 @@ class Meter:
         self._ended: dict[tuple[str, int], Tally] = {}
         self._changed: set[str] = set()
         self._day = 0
+        self._workers = workers
+        self._exchange = 0
 
     # ----------------------------------------------------------------------- requests
 
@@ -202,12 +240,19 @@ class Meter:
         second = self._now().timestamp() % MINUTE
         for scope, account, quota in self._limits_of(user):
             if quota.requests is not None:
-                wait = wait_for_request(quota.requests, *account.requests_lately(), second)
+                lately = account.requests_lately()
+                wait = wait_for_request(quota.requests, *lately, second)
+                used = lately[0] + lately[1] * (1 - second / MINUTE)
+                unheard = account.requests.count(self._exchange)
+                if wait <= 0 and not fits_part(quota.requests, used, unheard, self._workers):
+                    wait = EXCHANGE_SECONDS
                 if wait > 0:
                     raise QuotaReached(f"Request limit{scope} reached ({quota.requests} per minute).", wait)
         for tally in self._tallies_to_change(user):
             tally.requests += 1
             tally.in_minute += 1
+        for name in (user, EVERYBODY):
+            self._account(name).requests.count(self._exchange, 1)
 
     @contextmanager
     def stream(self, user: str) -> Iterator[None]:
@@ -221,13 +266,18 @@ class Meter:
             if quota.streams is not None and streams >= quota.streams:
                 text = f"Stream limit{scope} reached ({quota.streams} open). Close one."
                 raise QuotaReached(text, STREAM_RETRY_SECONDS)
+        unheard, most = self._account(user).streams, self._of_user.streams
+        if most is not None and not fits_part(most, here, unheard.count(self._exchange), self._workers):
+            raise QuotaReached("You open many streams at once. Try again in a moment.", EXCHANGE_SECONDS)
         self._check_share(user)
         tallies = self._tallies_to_change(user)
         for tally in tallies:
             tally.streams += 1
+        unheard.count(self._exchange, 1)
         try:
             yield
         finally:
+            unheard.count(self._exchange, -1)
             self._tallies_to_change(user)
             for tally in tallies:
                 tally.streams -= 1
@@ -330,6 +380,10 @@ class Meter:
                 self._changed.add(user)
             else:
                 self._ended[user, day] = tally
+
+    def mark_exchanged(self) -> None:
+        """Others know what was counted here, and this replica what they have counted (rule 5)."""
+        self._exchange += 1
 
     def set_elsewhere(self, user: str, replica: str, tally: Tally) -> None:
         """What another replica has counted."""

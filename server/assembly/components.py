@@ -84,7 +84,7 @@ def make_components(engine: Engine) -> Components:
     """
     settings, backend, clock = engine.settings, engine.backend, engine.clock
     bodies = _bodies(engine)
-    attempts = FailedAttempts(time.monotonic)
+    attempts = FailedAttempts(time.monotonic, settings.workers)
     authenticator = make_authenticator(
         settings,
         attempts,
@@ -138,7 +138,7 @@ def _bodies(engine: Engine) -> Bodies:
     settings = engine.settings
     limits = BodyLimits(settings.max_body_bytes)
     refuse = partial(refuse_readers, engine.runtime.contexts)
-    return Bodies(limits, BodyBudget.for_limits(limits), ParsingThread(), refuse)
+    return Bodies(limits, BodyBudget.for_limits(limits, settings.workers), ParsingThread(), refuse)
 
 
 def _card(engine: Engine, pandoc: Pandoc) -> LoadedCard:

@@ -59,13 +59,18 @@ class Engine:
 
 
 def make_engine(
-    settings: Settings, llm: LLM | None = None, clock: Clock | None = None, agent: AgentFunction | None = None
+    settings: Settings,
+    llm: LLM | None = None,
+    clock: Clock | None = None,
+    agent: AgentFunction | None = None,
+    connections: int | None = None,
 ) -> Engine:
     """The engine of a server. Nothing is opened yet.
 
     Args:
         agent: runs the conversations in place of the model; the one that `settings` name if it is None.
         llm: the model; the one that `settings` name if it is None.
+        connections: to PostgreSQL; the usual number if it is None.
 
     Raises:
         SettingsError: the model, the loop, the instructions or the tools cannot be used.
@@ -73,7 +78,7 @@ def make_engine(
     agent, sources = agent or load_loop(settings), tool_sources(settings)
     llm, clock = llm or choose_llm(settings, os.environ, own_loop=agent is not None), clock or Clock()
     metrics = Metrics(clock.now)
-    backend = make_backend(settings, clock.now, metrics)
+    backend = make_backend(settings, clock.now, metrics, connections)
     access = Access(backend.journal, backend.shares, settings.adopt_anonymous or "")
     own = SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS
     runtime = Runtime(
@@ -104,8 +109,9 @@ def _meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
         settings.max_tokens_per_user,
         settings.max_bytes_per_user,
     )
-    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens, bytes=settings.max_bytes)
-    return Meter(now, of_user, of_all, settings.adopt_anonymous or "")
+    streams = settings.of_worker(settings.max_streams)
+    of_all = Quota(settings.max_requests, streams, tokens=settings.max_tokens, bytes=settings.max_bytes)
+    return Meter(now, of_user, of_all, settings.adopt_anonymous or "", settings.workers)
 
 
 def _instructions(settings: Settings) -> str:

@@ -77,7 +77,13 @@ async def _start_grpc(components: Components, port: int) -> None:
         extensions_of(components.handler.card),
     )
     components.shutdown.grpc_server = grpc_server(
-        components.handler, settings.host, port, bodies.limits, pipeline, settings.max_connections
+        components.handler,
+        settings.host,
+        port,
+        bodies.limits,
+        pipeline,
+        settings.of_worker(settings.max_connections),
+        shared=settings.workers > 1,
     )
     await components.shutdown.grpc_server.start()
 

@@ -79,8 +79,13 @@ class Backend(Protocol):
         ...
 
 
-def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
+def make_backend(
+    settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None, connections: int | None = None
+) -> Backend:
     """The backend of the settings, not opened yet.
+
+    Args:
+        connections: to PostgreSQL; the usual number if it is None.
 
     Raises:
         SettingsError: a setting needs several servers on one PostgreSQL.
@@ -91,7 +96,7 @@ def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metri
         return MemoryBackend(now, limits)
     from a2a_canvas.server.backend.durable_backend import DurableBackend
 
-    return DurableBackend(settings, now, limits, metrics)
+    return DurableBackend(settings, now, limits, metrics, connections)
 
 
 def _check_shared(settings: Settings) -> None:

@@ -23,6 +23,7 @@ from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.journal.sql_kept import SqlKeptBytes
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
+from a2a_canvas.store.sql.database import CONNECTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -51,10 +52,15 @@ class DurableBackend(SqlBackend):
     """A `Backend` in a database."""
 
     def __init__(
-        self, settings: Settings, now: Callable[[], datetime], limits: Limits, metrics: Metrics | None = None
+        self,
+        settings: Settings,
+        now: Callable[[], datetime],
+        limits: Limits,
+        metrics: Metrics | None = None,
+        connections: int | None = None,
     ) -> None:
         super().__init__(
-            make_database(settings.database),
+            make_database(settings.database, connections or CONNECTIONS),
             now,
             limits,
             grace=settings.shutdown_grace,

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from a2a_canvas.server.backend.migrations import REVISIONS, SchemaError, prepare
 from a2a_canvas.server.settings.value_types import without_password
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import CONNECTIONS, Database
 from a2a_canvas.store.sql.postgresql.primary import NoPrimary
 from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock
 from a2a_canvas.store.text.wording import choice
@@ -49,9 +49,9 @@ class LockedDatabase(Database):
         self._lock.release()
 
 
-def make_database(url: str) -> Database:
-    """A database, not opened yet; a SQLite file will be locked."""
-    return LockedDatabase(url) if url.startswith("sqlite:") else Database(url)
+def make_database(url: str, connections: int = CONNECTIONS) -> Database:
+    """A database, not opened yet; a SQLite file will be locked, PostgreSQL gets so many connections."""
+    return LockedDatabase(url) if url.startswith("sqlite:") else Database(url, connections)
 
 
 async def prepare_database(database: Database) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import fill
@@ -20,13 +19,13 @@ from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import example
 from a2a_canvas.server.backend.open_database import place_of
+from a2a_canvas.server.commands.database_check import DataCount
 from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.settings.agent_folder import AGENT_FILE
 from a2a_canvas.server.settings.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority
 from a2a_canvas.server.wire import TOKEN_VARIABLE
-from a2a_canvas.store.text.wording import amount
 from a2a_canvas.tools.functions.function_tool import ToolSource
 
 DEFAULT_PORT: Final = 8000
@@ -35,20 +34,6 @@ OLLAMA_TIMEOUT: Final = 1.0
 """The timeout of a request to Ollama's address, in seconds."""
 
 _MODEL_NAME = re.compile(r"[\w.:/-]{1,100}")
-
-
-@dataclass(frozen=True, slots=True)
-class DataCount:
-    """The contents of a database, counted."""
-
-    tasks: int = 0
-    contexts: int = 0
-    keys: KeyCount = NO_KEYS
-
-    def __str__(self) -> str:
-        if not self.tasks:
-            return "no tasks yet"
-        return f"{amount(self.tasks, 'task')} in {amount(self.contexts, 'context')}"
 
 
 def banner(

@@ -179,12 +179,11 @@ def command_forms() -> dict[str, CommandForm]:
     own_loop = click.Option(
         ["--loop"], is_flag=True, help="with its own loop, a function in agent.py, instead of the model's"
     )
-    workers = click.Option(["--workers"], hidden=True, expose_value=False, callback=_no_workers)
     return {
         "new": CommandForm(_new, (folder, own_loop), examples=("new my-agent", "new my-agent --loop")),
         "serve": CommandForm(
             _serve,
-            (*settings.options(), reload, check, workers),
+            (*settings.options(), reload, check),
             more,
             ("serve", "serve my-agent --reload", "serve --port 9000 --database memory"),
         ),
@@ -342,15 +341,20 @@ def _new(folder: Path, loop: bool) -> int:
     return 0
 
 
-def _no_workers(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    """Other servers have this option."""
-    if value is not None:
-        raise click.UsageError("One process uses one core. To use more, start more servers on one PostgreSQL database")
-
-
 def _serve(reload: bool, check: bool, **values: Any) -> int:
+    from a2a_canvas.server.commands.workers.place import is_worker
+    from a2a_canvas.server.settings.settings import SettingsError, load
+
     if reload and not check:
-        return _serve_and_reload(values["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""))
+        return _serve_and_reload(values["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""), values["workers"])
+    try:
+        settings = load(values)
+        if settings.workers > 1 and not check and not is_worker():
+            from a2a_canvas.server.commands.workers.supervisor import serve_by_workers
+
+            return serve_by_workers(settings, sys.argv[1:])
+    except SettingsError as error:
+        return print_error(str(error))
     with _freeze_imports():
         from a2a_canvas.server.commands.serve import REFUSALS, check_agent, serve
 
@@ -377,7 +381,9 @@ def _freeze_imports() -> Iterator[None]:
         gc.enable()
 
 
-def _serve_and_reload(folder: str) -> int:
+def _serve_and_reload(folder: str, workers: str | None) -> int:
+    if (workers or os.environ.get("A2A_CANVAS_WORKERS", "") or "1") != "1":
+        return print_error("--reload restarts one process, and cannot have --workers: leave out one of the two.")
     if not Path(folder or "-").is_dir():
         return print_error("--reload needs the folder of an agent: a2a-canvas serve FOLDER --reload")
     from a2a_canvas.server.commands.reload import serve_and_reload

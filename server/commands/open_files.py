@@ -30,13 +30,13 @@ Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]
 
 
 def needed_files(settings: Settings) -> int:
-    """The number of files that a server with these settings may have open."""
-    return settings.max_connections + _own_files(settings)
+    """The number of files that a server, or each of its workers, may have open with these settings."""
+    return settings.of_worker(settings.max_connections) + _own_files(settings)
 
 
 def connections_within(limit: int, settings: Settings) -> int:
-    """The number of HTTP connections allowed by a limit of open files; at least one."""
-    return max(1, min(settings.max_connections, limit - _own_files(settings)))
+    """The number of HTTP connections of a worker that a limit of open files allows; at least one."""
+    return max(1, min(settings.of_worker(settings.max_connections), limit - _own_files(settings)))
 
 
 def _own_files(settings: Settings) -> int:
@@ -47,12 +47,12 @@ def raise_file_limit(settings: Settings) -> int:
     """Raise the limit as needed; returns the allowed number of HTTP connections (rule 1)."""
     need, (soft, hard) = needed_files(settings), resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return settings.max_connections
+        return settings.of_worker(settings.max_connections)
     limit = max(soft, need if hard == resource.RLIM_INFINITY else min(need, hard))
     if limit > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     connections = connections_within(limit, settings)
-    if connections < settings.max_connections:
+    if connections < settings.of_worker(settings.max_connections):
         logger.warning(
             "%d files may be open, and --max-connections %d needs %d: the server accepts %d connections. "
             "Start it after ulimit -n %d.",

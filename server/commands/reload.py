@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pathlib import Path
 import click
 from watchfiles import Change, DefaultFilter, watch
 
+from a2a_canvas.server.commands.own_command import own_command
 from a2a_canvas.server.listening import CHANNEL, listen
 
 WATCHED = (".py", ".toml", ".md", ".json", ".yaml", ".yml")
@@ -57,7 +57,7 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
         OSError: a port is not free at the first start.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    servers = _Servers([*_program(), *arguments])
+    servers = _Servers(own_command(arguments))
     try:
         # It first yields nothing, because it watches from before the agent is loaded.
         for changes in watch(
@@ -192,13 +192,6 @@ def _start(command: Sequence[str]) -> _Server:
         # Bytecode of the same second would count as current.
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", CHANNEL: str(number)}
         return _Server(subprocess.Popen(command, env=environment, pass_fds=[number]), ours)
-
-
-def _program() -> list[str]:
-    called = sys.argv[0]
-    if Path(called).name == "__main__.py":
-        return [sys.executable, "-m", "a2a_canvas"]
-    return [sys.executable, called]
 
 
 def _say(line: str) -> None:

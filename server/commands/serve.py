@@ -9,24 +9,27 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
 from math import ceil
 from shutil import get_terminal_size
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import is_configured
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
+from a2a_canvas.server.commands.banner import banner, hints, ollama_hint, ollama_warning, wrap_line
+from a2a_canvas.server.commands.database_check import DataCount, check_database
 from a2a_canvas.server.commands.open_files import raise_file_limit, throttle_accept_errors
-from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
+from a2a_canvas.server.commands.workers.parent_link import ParentLink
+from a2a_canvas.server.commands.workers.place import Place
+from a2a_canvas.server.listening import is_reloaded, lent_socket, listen, use_lent
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
@@ -36,7 +39,6 @@ from a2a_canvas.server.settings.model_choice import OLLAMA, choose_llm, ollama_a
 from a2a_canvas.server.settings.settings import Settings, SettingsError, line_in_folder, load, option_name
 from a2a_canvas.server.tool_sources.agent_loop import describe_agent, describe_loop, probe_agent
 from a2a_canvas.server.tool_sources.agent_tools import check_programs
-from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +49,13 @@ answer."""
 SWITCH_INTERVAL = 0.0005
 """Seconds after which a computing thread yields to another one, such as that of the event loop. Python's 5 ms add up:
 a turn waits for threads dozens of times."""
+HANG_SECONDS = 10
+"""Seconds beyond its grace period after which a worker without a parent ends, even if it hangs."""
 INTERRUPTED = 130
 """The exit code after Ctrl+C, as in shells."""
+
+NOT_STARTED = 3
+"""The exit code of a server that could not start after all its settings were checked; uvicorn's own."""
 
 REFUSALS = (SettingsError, CardError)
 """The errors with which `serve` refuses to start; `str()` is one line that says what to do."""
@@ -65,20 +72,54 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         OSError: a port is not free.
         One of `REFUSALS`.
     """
-    settings = load(values)
-    log_output.configure(settings.log_level, settings.log_format)
+    settings, place = load(values), Place.take()
+    log_output.configure(settings.log_level, settings.log_format, place.number if place else 0)
     sys.setswitchinterval(SWITCH_INTERVAL)
+    if settings.workers > 1 and is_reloaded():
+        raise SettingsError("--reload restarts one process: set workers to 1, or start the server without --reload.")
     llm = _llm(settings, values)
-    app = create_app(settings, llm)
-    if is_reloaded() and settings.mcp_config:
+    app = create_app(settings, llm, connections=place.connections if place else None)
+    if (is_reloaded() or place) and settings.mcp_config:
         check_programs(settings.mcp_config)
-    lent = lent_socket(settings.host, settings.port)
+    if place:
+        use_lent(place.sockets)
+        listener: socket.socket | None = listen(settings.host, settings.port)
+        count = DataCount.from_json(place.counts) if place.counts else None
+    else:
+        listener = lent_socket(settings.host, settings.port)
+        count = _check_machine(settings, lent=bool(listener))
+    # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
+    signal.signal(signal.SIGINT, _ignore if place else _end_at_once)
+    server = ForegroundServer(
+        _uvicorn_config(app, settings),
+        app.state.shutdown,
+        settings,
+        _lines(app, settings, llm, count, program) if place is None or place.speaks else None,
+        program,
+        app.state.agent,
+        ParentLink(place.channel, app.state.metrics, settings.shutdown_grace + HANG_SECONDS) if place else None,
+    )
+    server.run([listener] if listener else None)
+    return 0 if server.started else NOT_STARTED
+
+
+def _check_machine(settings: Settings, *, lent: bool) -> DataCount | None:
+    """Check the ports, except for a lent one, and the database; returns what is in it, unless it is in memory.
+
+    Raises:
+        OSError: a port is not free.
+        SettingsError: the database cannot be used, or anybody could use the server.
+    """
     for field in ("grpc_port", "metrics_port") if lent else ("port", "grpc_port", "metrics_port"):
         if port := getattr(settings, field):
             listen(settings.host, port, option_name(field)).close()
-    count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
+    count = None if settings.database == "memory" else asyncio.run(check_database(settings)).count
     check_open(settings, keys=bool(count and count.keys.made))
-    config = uvicorn.Config(
+    return count
+
+
+def _uvicorn_config(app: Starlette, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -90,15 +131,13 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         # Otherwise a request could inherit the task that an earlier one on its connection has named for the log.
         reset_contextvars=True,
     )
-    # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
-    signal.signal(signal.SIGINT, _end_at_once)
-    # Read when the server serves: by then the tools of MCP servers are known.
-    state = app.state
-    loop = describe_loop(settings, state.agent)
-    said = banner(settings, llm.name, count, program, state.tool_sources, loop)
-    lines = chain(said, hints(settings, os.environ, program))
-    ForegroundServer(config, app.state.shutdown, settings, lines, program, state.agent).run([lent] if lent else None)
-    return 0
+
+
+def _lines(app: Starlette, settings: Settings, llm: LLM, count: DataCount | None, program: str) -> Iterator[str]:
+    """The banner and the hints. Read when the server serves: by then the tools of MCP servers are known."""
+    loop = describe_loop(settings, app.state.agent)
+    yield from banner(settings, llm.name, count, program, app.state.tool_sources, loop)
+    yield from hints(settings, os.environ, program)
 
 
 def check_agent(values: Mapping[str, Any]) -> str:
@@ -145,6 +184,10 @@ def _llm(settings: Settings, values: Mapping[str, Any]) -> LLM:
         raise
 
 
+def _ignore(*_: object) -> None:
+    """The parent of this worker decides. Programs that the agent starts do not inherit it, as they would SIG_IGN."""
+
+
 def _end_at_once(*_: object) -> None:
     # Durable data is committed. Python's own shutdown could be interrupted again.
     os._exit(INTERRUPTED)
@@ -154,8 +197,9 @@ class ForegroundServer(GracefulServer):
     """A server that reports its start on the terminal, and ends immediately on a second Ctrl+C.
 
     Args:
-        lines: printed as soon as it serves.
+        lines: printed as soon as it serves; None if another worker prints them, and the hints that follow.
         program: how the user calls this program.
+        parent: of a worker, which it tells when it serves, and which alone gets Ctrl+C.
     """
 
     def __init__(
@@ -163,20 +207,26 @@ class ForegroundServer(GracefulServer):
         config: uvicorn.Config,
         stop: Callable[[], Awaitable[None]],
         settings: Settings,
-        lines: Iterable[str],
+        lines: Iterable[str] | None,
         program: str,
         agent: AgentFunction | None = None,
+        parent: ParentLink | None = None,
     ) -> None:
         super().__init__(config, stop)
         self._settings = settings
         self._lines = lines
         self._program = program
         self._agent = agent
+        self._parent = parent
         self._hints: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().set_exception_handler(throttle_accept_errors(time.monotonic))
         await super().startup(sockets)
+        if self._parent and self.started:
+            await self._parent.start()
+        if self._lines is None or not self.started:
+            return
         for line in self._lines:
             self._say(line)
         model = self._settings.model
@@ -208,14 +258,19 @@ class ForegroundServer(GracefulServer):
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets)
+        if self._parent:
+            await self._parent.report_last()
         await _cancel_remaining_tasks()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        grace = self._settings.shutdown_grace
-        logger.info("The server is stopping; its streams end within %g seconds. Ctrl+C ends it immediately.", grace)
+        if not self._parent:
+            text = "The server is stopping; its streams end within %g seconds. Ctrl+C ends it immediately."
+            logger.info(text, self._settings.shutdown_grace)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGINT and self._parent:
+            return
         if self.should_exit and sig == signal.SIGINT:
             _end_at_once()
         self.should_exit = True  # uvicorn's own handler would raise the signal again at the end
@@ -231,27 +286,3 @@ async def _cancel_remaining_tasks() -> None:
         asyncio._unregister_task(task)
     if running:
         logger.warning("%d cancelled tool calls have not ended; the server stops without them", len(running))
-
-
-async def _check_database(settings: Settings) -> DataCount | None:
-    """The contents of the database, if counted in time; a SQLite file is created and upgraded.
-
-    Raises:
-        SettingsError: the server could not use it.
-    """
-    from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
-    from a2a_canvas.server.backend.open_database import DatabaseError, make_database, prepare_database
-    from a2a_canvas.server.tasks.sql.journal.journal_reading import count_tasks
-
-    database = make_database(settings.database)
-    try:
-        await prepare_database(database)
-    except DatabaseError as error:
-        raise SettingsError(str(error)) from error
-    try:
-        async with database.read() as connection:
-            return DataCount(*await count_tasks(connection), await count_keys(connection))
-    except Unavailable:
-        return None
-    finally:
-        await database.close()

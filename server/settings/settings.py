@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Collection, Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 from urllib.parse import urlsplit
@@ -56,6 +57,8 @@ ALL_ADDRESSES = ("0.0.0.0", "::", "")
 
 MAX_DAYS = 36_500
 """The longest retention."""
+
+MAX_WORKERS = 256
 
 UNITS = ("days", "bytes", "seconds", "milliseconds", "tokens")
 
@@ -110,6 +113,12 @@ class Settings(BaseSettings):
         ge=1,
         le=65535,
         description="port for '/metrics', without credentials; the other port then does not serve it",
+    )
+    workers: int = Field(
+        1,
+        ge=1,
+        le=MAX_WORKERS,
+        description="processes behind the address, one for each core; more than one need PostgreSQL",
     )
     model: str | None = Field(
         None,
@@ -301,6 +310,15 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _require_shared_database(self) -> Self:
+        if self.workers > 1 and not self.database.startswith("postgresql"):
+            raise ValueError(
+                f"workers is {self.workers}, and only one process can use the database {self.database}: set database "
+                "to postgresql://USER:PASSWORD@HOST/DATABASE, or workers to 1"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _require_byte_counts(self) -> Self:
         for name in ("max_bytes", "max_bytes_per_user"):
             if self.database == "memory" and getattr(self, name) is not None:
@@ -317,6 +335,10 @@ class Settings(BaseSettings):
     def authenticates(self) -> bool:
         """Whether these settings configure authentication; keys in the database may, too."""
         return bool(self.shared_token or self.api_keys or self.jwt_issuer)
+
+    def of_worker(self, limit: int) -> int:
+        """One worker's part of a limit of the address."""
+        return ceil(limit / self.workers)
 
     @property
     def url(self) -> str:
@@ -398,7 +420,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("card_signing_key", "advertise_0_3"),
     ),
     "Address": (
-        *("host", "port", "grpc_port", "metrics_port"),
+        *("host", "port", "grpc_port", "metrics_port", "workers"),
         *("public_url", "public_grpc", "allowed_hosts", "cors_origin"),
     ),
     "Identity": (

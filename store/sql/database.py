@@ -43,6 +43,10 @@ READERS = 8
 """Connections for reads."""
 WRITERS = 6
 """Connections to PostgreSQL for writes. The heartbeat has one more."""
+CONNECTIONS = READERS + WRITERS + 1
+"""Connections of a server to PostgreSQL."""
+FEWEST_CONNECTIONS = 6
+"""The fewest that a server works with: 2 readers; 3 writers, one of which listens; the heartbeat's."""
 TIMEOUT = 10
 """The timeout of a statement and of a connection attempt on PostgreSQL, in seconds."""
 HEARTBEAT_TIMEOUT = 2
@@ -74,16 +78,18 @@ class Database:
 
     Args:
         url: `sqlite:///FILE` or `postgresql://…`, with one host or several.
+        connections: to PostgreSQL, from `FEWEST_CONNECTIONS` to `CONNECTIONS`.
 
     Attributes:
         has_several_hosts: it may fail over.
+        writers: how many of the connections to PostgreSQL write; one of them listens.
         file: the file of a SQLite database.
         threads: for SQLite's waits for locks and for the disk.
         terminated: `terminate` was called.
         written_bytes: size of the rows that `transact` has written (`count_written`).
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, connections: int = CONNECTIONS) -> None:
         with_one_host, hosts = split_hosts(url)
         parsed = make_url(with_one_host)
         self.dialect: Dialect = "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
@@ -95,6 +101,7 @@ class Database:
         self._write_lock = asyncio.Lock()
         self._primary = Primary(hosts)
         self._connecting: set[asyncio.Task[Any]] = set()
+        self.writers = max(3, connections * WRITERS // CONNECTIONS)
         self.terminated = False
         self.written_bytes = 0
         self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
@@ -104,9 +111,11 @@ class Database:
             self._writer = self._heartbeat = _sqlite(self.url, self.threads, "BEGIN IMMEDIATE", 1)
             event.listen(self._writer.sync_engine, "close", lambda connection, record: file.record_disconnected())
         else:
-            self._writer = self._postgresql(WRITERS)
+            self._writer = self._postgresql(self.writers)
             self._heartbeat = self._postgresql(1, HEARTBEAT_TIMEOUT)
-            self._reader = self._postgresql(READERS).execution_options(isolation_level="REPEATABLE READ")
+            self._reader = self._postgresql(connections - 1 - self.writers).execution_options(
+                isolation_level="REPEATABLE READ"
+            )
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:

@@ -2,8 +2,8 @@
 
 Rule 1: a row is of one user, one day and one replica, and only that replica writes it: all that it has counted of the
         user on that day. So no replica waits for another one's row, and what is written twice counts once.
-Rule 2: a replica writes and reads every `INTERVAL`. Between, replicas do not know of each other, so a limit may be
-        passed by what comes in that time.
+Rule 2: a replica writes and reads every `EXCHANGE_SECONDS`. Between, replicas do not know of each other, so a limit may
+        be passed by what comes in that time.
 Rule 3: streams and turns of a replica that has not written for `STALE` are not open any more: it writes a row with any
         at least every `ALIVE`.
 Rule 4: while the database is unavailable, this replica counts on, and writes it later.
@@ -23,7 +23,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table, delete, func, select, tuple_
 
-from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, MINUTE, Meter, Tally
+from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, EXCHANGE_SECONDS, MINUTE, Meter, Tally
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import new_id
 from a2a_canvas.store.sql.database import Database, insert, insert_on
@@ -32,7 +32,6 @@ from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 logger = logging.getLogger(__name__)
 
-INTERVAL = 1.0
 ALIVE = timedelta(seconds=5)
 STALE = timedelta(seconds=20)
 KEPT_DAYS = 400
@@ -85,7 +84,7 @@ class SharedUsage:
                 pass  # rule 4; whoever needs the database logs it
             except Exception:
                 logger.exception("The usage of this server could not be exchanged with other servers")
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(EXCHANGE_SECONDS)
 
     async def exchange(self) -> None:
         """Write what has been counted here, and read what others have written since the last time.
@@ -108,6 +107,7 @@ class SharedUsage:
         except BaseException:
             self._meter.put_back(changed)
             raise
+        self._meter.mark_exchanged()
         self._exchanged()
 
     async def _write(self, changed: Mapping[tuple[str, int], Tally], now: datetime) -> None:

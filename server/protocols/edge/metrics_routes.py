@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import uvicorn
 from prometheus_client.exposition import choose_encoder
@@ -16,7 +17,7 @@ from starlette.routing import Route
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.listening import listen
-from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.metrics import CollectedMetrics, Metrics
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
 from a2a_canvas.server.settings.settings import Settings
@@ -47,14 +48,20 @@ def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda
         if not may_read(request):
             refusal = {"code": 403, "status": "PERMISSION_DENIED", "message": NOT_FOR_ALL}
             return JSONResponse({"error": refusal}, 403, NO_STORE)
-        await _refresh(metrics)
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics.registry), headers={"Content-Type": media_type, **NO_STORE})
+        return Response(encode(await _collected(metrics)), headers={"Content-Type": media_type, **NO_STORE})
 
     return Route(PATH, read, methods=["GET"])
 
 
-async def _refresh(metrics: Metrics) -> None:
+async def _collected(metrics: Metrics) -> Any:
+    if metrics.of_all_workers and (families := await metrics.of_all_workers()):
+        return CollectedMetrics(families)
+    await refresh(metrics)
+    return metrics.registry
+
+
+async def refresh(metrics: Metrics) -> None:
     """Refresh what is measured on request. The other metrics are shown even if the database does not answer."""
     found = await asyncio.gather(*(refresh() for refresh in metrics.refreshers), return_exceptions=True)
     for error in found:

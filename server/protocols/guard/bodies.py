@@ -48,9 +48,9 @@ class BodyBudget:
     """
 
     @classmethod
-    def for_limits(cls, limits: BodyLimits) -> BodyBudget:
-        """A budget that has room for at least one body of the largest size."""
-        return cls(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    def for_limits(cls, limits: BodyLimits, workers: int = 1) -> BodyBudget:
+        """The budget of one of so many workers; it has room for at least one body of the largest size."""
+        return cls(max(limits.max_bodies_bytes // workers, limits.max_body_bytes))
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

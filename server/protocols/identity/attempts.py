@@ -10,7 +10,8 @@ Rule 3: the memory is bounded: the addresses that tried last are remembered. The
         network (/64) count as one.
 Rule 4: a proxy states where its requests come from, and a client that can state it can state another address each
         time. So there is a second count, ten times as large, for the other end of the connection.
-Rule 5: each address that is slowed down is logged at most once in LOG_SECONDS, so that attacks do not flood the log.
+Rule 5: each of several workers at one address allows its part: their attempts are divided, at least one for each.
+Rule 6: each address that is slowed down is logged at most once in LOG_SECONDS, so that attacks do not flood the log.
 """
 
 from __future__ import annotations
@@ -43,15 +44,23 @@ MAX_REMEMBERED = 10_000
 
 @dataclass(slots=True)
 class _Allowance:
+    """The attempts of one network.
+
+    Attributes:
+        most: as many may fail in a row.
+        interval: seconds until there is another one.
+    """
+
     attempts: float
     at: float
-    factor: int
+    most: int
+    interval: float
     logged_at: float = float("-inf")
 
     @property
     def wait(self) -> int:
         """Seconds until there is an attempt."""
-        return ceil(max(0, 1 - self.attempts) * SECONDS_PER_ATTEMPT / self.factor)
+        return ceil(max(0, 1 - self.attempts) * self.interval)
 
 
 class FailedAttempts:
@@ -59,10 +68,13 @@ class FailedAttempts:
 
     Args:
         clock: seconds.
+        workers: how many processes have this address (rule 5).
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], workers: int = 1) -> None:
         self._clock = clock
+        self._burst = ceil(BURST / workers)
+        self._interval = SECONDS_PER_ATTEMPT * workers
         self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
         self._known: OrderedDict[bytes, None] = OrderedDict()
 
@@ -89,7 +101,7 @@ class FailedAttempts:
         """Give back an attempt that could not be checked."""
         if _digest(origin, credential) not in self._known:
             for allowance in self._allowances_of(origin).values():
-                allowance.attempts = min(BURST * allowance.factor, allowance.attempts + 1)
+                allowance.attempts = min(allowance.most, allowance.attempts + 1)
 
     def record_failure(self, origin: Origin, credential: str) -> None:
         """The credential is wrong; if it was right before, it has expired or been revoked."""
@@ -102,10 +114,10 @@ class FailedAttempts:
         return {network: self._allowance(network, factor) for network, factor in networks.items()}
 
     def _allowance(self, network: str, factor: int) -> _Allowance:
-        now = self._clock()
-        allowance = self._allowances.get(network) or _Allowance(BURST * factor, now, factor)
-        gained = (now - allowance.at) / SECONDS_PER_ATTEMPT * factor
-        allowance.attempts, allowance.at = min(BURST * factor, allowance.attempts + gained), now
+        now, most = self._clock(), self._burst * factor
+        allowance = self._allowances.get(network) or _Allowance(most, now, most, self._interval / factor)
+        gained = (now - allowance.at) / allowance.interval
+        allowance.attempts, allowance.at = min(most, allowance.attempts + gained), now
         _remember(self._allowances, network, allowance)
         return allowance
 

@@ -48,7 +48,7 @@ class SqlPush:
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database
         self._now = now
-        self._transactions = asyncio.Semaphore(TRANSACTIONS)
+        self._transactions = asyncio.Semaphore(min(TRANSACTIONS, database.writers - 2))
         self._wake = asyncio.Event()
         self._readable = ReadableRows("push notification")
 

@@ -17,7 +17,8 @@ import pytest
 from a2a_canvas.server.accounts.api_key import KeyCount
 from a2a_canvas.server.agent.model import NO_MODEL, ToolSpec
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
-from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
+from a2a_canvas.server.commands.banner import banner, hints, ollama_hint, ollama_warning, wrap_line
+from a2a_canvas.server.commands.database_check import DataCount
 from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
 

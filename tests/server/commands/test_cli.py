@@ -63,9 +63,23 @@ def taken() -> Iterator[int]:
             ["tasks", "--limit", "0"],
             "a2a-canvas: Invalid value for '--limit': must be a whole number from 1 to 1000: '0'.",
         ),
+        (["serve", "--workers", "0"], "a2a-canvas: --workers=0: must be 1 to 256"),
         (
-            ["serve", "--workers", "2"],
-            "a2a-canvas: One process uses one core. To use more, start more servers on one PostgreSQL database.",
+            ["serve", "--workers", "2", "--database", "sqlite:///a.db"],
+            "a2a-canvas: workers is 2, and only one process can use the database sqlite:///a.db: set database to "
+            "postgresql://USER:PASSWORD@HOST/DATABASE, or workers to 1",
+        ),
+        (
+            ["serve", "--workers", "2", "--database", "memory"],
+            "a2a-canvas: workers is 2, and only one process can use the database memory: set database to postgresql://",
+        ),
+        (
+            ["serve", "agent", "--workers", "2", "--reload"],
+            "a2a-canvas: --reload restarts one process, and cannot have --workers: leave out one of the two.",
+        ),
+        (
+            ["serve", "--workers", "2", "--database", "postgresql://nobody@127.0.0.1:1/none"],
+            "a2a-canvas: The database postgresql://nobody@127.0.0.1:1/none cannot be used: ",
         ),
         (["demo", "--speed", "x"], "a2a-canvas: Invalid value for '--speed': must be a number from 0.1 to 100: 'x'."),
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),

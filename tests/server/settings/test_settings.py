@@ -27,6 +27,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "port": ("9000", 9000),
     "grpc_port": ("9001", 9001),
     "metrics_port": ("9002", 9002),
+    "workers": ("1", 1),
     "model": ("rehearsal", "rehearsal"),
     "database": ("postgres://me:secret@db/canvas", "postgresql://me:secret@db/canvas"),
     "broker": (

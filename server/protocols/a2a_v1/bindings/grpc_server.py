@@ -51,12 +51,15 @@ def grpc_server(
     limits: BodyLimits,
     pipeline: GrpcPipeline | None = None,
     max_calls: int | None = None,
+    *,
+    shared: bool = False,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
 
     Args:
         pipeline: calls pass it before the handler; one without authentication if not given.
         max_calls: the most concurrent calls; unlimited if not given.
+        shared: other processes of this user serve the port, too.
 
     Raises:
         GrpcError: the port is not free.
@@ -64,7 +67,7 @@ def grpc_server(
     server = grpc.aio.server(
         interceptors=[pipeline or GrpcPipeline(limits)],
         options=[
-            ("grpc.so_reuseport", 0),
+            ("grpc.so_reuseport", int(shared)),
             ("grpc.max_receive_message_length", limits.max_body_bytes),
             *CONNECTION_OPTIONS.items(),
         ],
