@@ -6,7 +6,9 @@ Rule 2: takeovers run beside the heartbeat, one at a time: a task that was claim
         to another takeover like one that nothing runs.
 Rule 3: if a transaction cannot be written for a reason that concerns one context, the tasks in it fail, and no others.
         Its tasks that could be written are taken over again from their rows.
-Rule 4: this backend calls the runtime (`TaskRunner`); the runtime knows the journal, the store and the ownership, and
+Rule 4: tasks that wait here for a place among the turns are handed over to replicas that have room. This takes turns
+        with takeovers (rule 2): a task that is being handed over looks like one that nothing runs.
+Rule 5: this backend calls the runtime (`TaskRunner`); the runtime knows the journal, the store and the ownership, and
         not the backend.
 """
 
@@ -40,6 +42,7 @@ from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.projections.context_rows import lock_to_share
 from a2a_canvas.server.tasks.sql.replica.broker_exchange import BrokerExchange
+from a2a_canvas.server.tasks.sql.replica.hand_over import HandOver, divide
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener
@@ -59,6 +62,8 @@ logger = logging.getLogger(__name__)
 LEASE_TIMING = LeaseTiming()
 SHUTDOWN_GRACE = 5.0
 """Seconds that a shutdown may take."""
+HAND_OVER_INTERVAL = 0.25
+"""Seconds between two looks for replicas that have room, while turns wait for a place."""
 PROBE_TIMEOUT = 1.5
 """Seconds that the database has to answer a readiness probe."""
 MAX_WRITE_FAILURES = 2
@@ -114,6 +119,7 @@ class SqlBackend:
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now, notify)
         self._takeover = Takeover(database, self._lease, versions, outbox, now, notify)
+        self._hand_over = HandOver(database, self._lease, notify)
         self._limit = ShutdownLimit(database, self.commits, grace)
         self.ownership = SqlOwnership(
             database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit
@@ -126,6 +132,7 @@ class SqlBackend:
         self._runner: TaskRunner | None = None
         self._heartbeat: asyncio.Task[None] | None = None
         self._takeover_task: asyncio.Task[None] | None = None
+        self._hand_over_task: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[str | None] | None = None
         self._takeover_due = asyncio.Event()
         self._taking_over = asyncio.Lock()
@@ -161,12 +168,14 @@ class SqlBackend:
         self._listener.start()
         if self._database.dialect == "postgresql":
             self._exchange.start()
+            self._hand_over_task = asyncio.create_task(self._hand_over_loop(), name="hand-overs")
         self._takeover_task = asyncio.create_task(self._takeover_loop(), name="takeovers")
 
     async def stop(self) -> None:
         """Leave the database. Turns that still run are taken over by another replica, or by the next start."""
         self._limit.start()
-        loops = [loop for loop in (self._heartbeat, self._takeover_task, self._probing, *self._failing) if loop]
+        started = self._heartbeat, self._takeover_task, self._hand_over_task, self._probing, *self._failing
+        loops = [loop for loop in started if loop]
         for loop in loops:
             loop.cancel()
         if loops:
@@ -200,7 +209,7 @@ class SqlBackend:
         while True:
             await asyncio.sleep(self._lease.timing.heartbeat)
             try:
-                held = await self._lease.heartbeat(self.journal.followed_tasks)
+                held = await self._lease.heartbeat(self.journal.followed_tasks, self._room)
                 self._count_renewal("renewed" if held else "lost")
                 if held:
                     self._takeover_due.set()
@@ -211,6 +220,10 @@ class SqlBackend:
                 continue  # the group commit logs it, if there is anything to write
             except Exception:
                 logger.exception("The heartbeat failed")
+
+    @property
+    def _room(self) -> int:
+        return self._runner.room if self._runner and not self.commits.failing else 0
 
     def _count_renewal(self, outcome: str) -> None:
         if not self._lease.exclusive:
@@ -306,6 +319,38 @@ class SqlBackend:
             await self.store.discard(draft)
             await self.store.close(draft)
 
+    # --------------------------------------------------------------------- hand-overs
+
+    async def _hand_over_loop(self) -> None:
+        while True:
+            assert self._runner
+            await self._runner.wait_until_full()
+            try:
+                await self._hand_over_waiting(self._runner)
+            except Unavailable:
+                pass  # what was stopped is taken over again
+            except Exception:
+                logger.exception("Waiting tasks could not be handed over")
+            await asyncio.sleep(HAND_OVER_INTERVAL)
+
+    async def _hand_over_waiting(self, runner: TaskRunner) -> None:
+        async with self._taking_over:
+            if self.ownership.resigned or self.commits.failing:
+                return
+            if not (room := await self._hand_over.room()):
+                return
+            for replica, task_ids in divide(runner.waiting_tasks(), room).items():
+                await self._give(runner, task_ids, replica)
+
+    async def _give(self, runner: TaskRunner, task_ids: Sequence[str], replica: str) -> None:
+        runner.detach(task_ids)
+        await retry_while_unavailable(self.commits.flushed, partial(asyncio.sleep, RETRY_SECONDS))
+        records = [record for task_id in task_ids if (record := self.journal.hand_over(task_id))]
+        if records and not self.ownership.resigned:
+            await self._hand_over.give(records, replica)
+            for each in records:
+                logger.info("The task waits, and is handed over", extra=about(each.task_id, each.context_id))
+
     # ----------------------------------------------------------------- write failures
 
     def _on_unwritable(self, context_id: ContextKey, error: Exception) -> None:
@@ -363,7 +408,8 @@ class SqlBackend:
         running = {task_id for _, task_id in self.journal.running}
         if self._runner and (notification.everything or running & set(notification.inboxes)):
             await self._inbox.deliver_pending(self._runner)
-        if notification.given_up:
+        self._takeover.expect(notification.handed)
+        if notification.given_up or notification.handed:
             self._takeover_due.set()
 
     def _notify_all(self, connection: Connection) -> None:

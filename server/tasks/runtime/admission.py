@@ -155,6 +155,9 @@ class Admission:
 
     Args:
         meter: counts what users use, and knows how much they may; without one, any amount.
+
+    Attributes:
+        full: turns wait for a place here; another replica may have room.
     """
 
     def __init__(
@@ -165,6 +168,7 @@ class Admission:
         meter: Meter | None = None,
     ) -> None:
         self.meter = meter or Meter()
+        self.full = asyncio.Event()
         self._max_turns = max_turns
         self._max_queued = max_queued
         self._interval = interval
@@ -177,6 +181,15 @@ class Admission:
     def waiting(self) -> int:
         """How many turns wait."""
         return len(self._queue)
+
+    @property
+    def room(self) -> int:
+        """How many more turns could run at once."""
+        return max(0, self._max_turns - self._running - self._reserved)
+
+    def waiting_for_place(self) -> Iterator[Ticket]:
+        """The turns that wait, and may run as far as their users' quotas are concerned, in the order of the queue."""
+        return (ticket for ticket in self._queue if self.meter.may_run(ticket.user))
 
     @contextmanager
     def reserve(self, user: str = "") -> Iterator[bool]:
@@ -222,6 +235,10 @@ class Admission:
             self._running += 1
             ticket.counted.enter_context(self.meter.turn(ticket.user))
             ticket.admit()
+        if self._queue and self._running >= self._max_turns:
+            self.full.set()
+        else:
+            self.full.clear()
         if self._queue and not self._update_due:
             self._update_due = True
             asyncio.get_running_loop().call_later(self._interval, self._update_positions)

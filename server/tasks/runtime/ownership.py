@@ -7,7 +7,7 @@ Rule 3: a replica that has lost a task cannot write its journal any more: every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +45,20 @@ class TaskRunner(Protocol):
 
     def cancel_turn(self, task_id: str) -> None:
         """Cancel a task, because another replica was asked to."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """How many more turns it could run at once."""
+        ...
+
+    def waiting_tasks(self) -> Sequence[str]:
+        """The tasks that only wait for a place among the turns, and that another replica could run as well. Those that
+        are served first come first."""
+        ...
+
+    async def wait_until_full(self) -> None:
+        """Come back when a turn waits for a place."""
         ...
 
     def detach(self, task_ids: Iterable[str] | None = None) -> None:

@@ -489,6 +489,16 @@ class Runtime:
         if handle := self._turns.get(task_id):
             handle.cancel()
 
+    @property
+    def room(self) -> int:
+        return self._turns.admission.room
+
+    def waiting_tasks(self) -> Sequence[str]:
+        return self._turns.waiting_tasks()
+
+    async def wait_until_full(self) -> None:
+        await self._turns.admission.full.wait()
+
     def detach(self, task_ids: Iterable[str] | None = None) -> None:
         self._turns.detach(task_ids)
 

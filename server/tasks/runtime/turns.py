@@ -136,6 +136,7 @@ class TurnHandle:
         credentials: what the user has answered and nothing records.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
+        waits: it has not begun, and waits for admission.
         lasts: it runs a function that no server can continue where it is.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
@@ -154,6 +155,7 @@ class TurnHandle:
     closed: bool = False
     stopping: bool = False
     detached: bool = False
+    waits: bool = False
     lasts: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
     report: TurnReport = field(default_factory=TurnReport)
@@ -282,6 +284,12 @@ class Turns:
         if needs_model(record):
             handle.ticket = self.admission.enter(record.context_id, payer(record.owner, handle.sender), begun=begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
+
+    def waiting_tasks(self) -> Sequence[str]:
+        """The tasks whose turns wait only for a place, in the order in which they are served. Not those that have
+        something of which there is no record."""
+        by_ticket = {handle.ticket: task_id for task_id, handle in self._handles.items() if _can_move(handle)}
+        return [by_ticket[ticket] for ticket in self.admission.waiting_for_place() if ticket in by_ticket]
 
     async def _report_running(self) -> None:
         waiting = self.admission.waiting
@@ -426,7 +434,9 @@ class Turns:
         self, task_id: str, handle: TurnHandle, emit: Emit, state: State, *, resumed: bool = False
     ) -> None:
         """Wait until the turn may run. Meanwhile the task is `state`, and says its position in the queue."""
+        handle.waits = True
         waited = handle.ticket is not None and await self._wait_in_queue(handle.ticket, emit, state)
+        handle.waits = False
         if state is State.SUBMITTED and (waited or resumed):
             await emit(StatusChanged(State.WORKING))
             # From here on, and not before, a crash is counted against the task (rule 3).
@@ -664,6 +674,10 @@ class Turns:
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
         return await retry_while_unavailable(partial(self.journal.earlier_transcripts, record), _pause)
+
+
+def _can_move(handle: TurnHandle) -> bool:
+    return handle.waits and not handle.stopping and handle.credentials is None
 
 
 def _to_interrupted_turn(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:

@@ -256,6 +256,7 @@ def _messages() -> None:
         Column("replica_id", Text, primary_key=True),
         Column("heartbeat_at", Float, nullable=False),
         Column("commits", BigInteger, nullable=False),
+        Column("room", Integer, nullable=False, server_default="0"),
     )
 
 

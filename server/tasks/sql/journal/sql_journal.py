@@ -269,6 +269,23 @@ class SqlJournal:
         log.adopt(record)
         self._running[record.task_id] = log
 
+    def hand_over(self, task_id: str) -> TaskRecord | None:
+        """Run a task no more, which another replica will run: from now on its subscribers see what that one writes.
+
+        Returns:
+            The task; None if it does not run here, or something of it is not written. Then its subscribers get
+            `StreamLost`.
+        """
+        log = self._running.get(task_id)
+        if log is None:
+            return None
+        self._dirty.pop(task_id, None)
+        self._drop(task_id)
+        if log.saved:
+            return log.newest
+        log.fail(StreamLost())
+        return None
+
     def give_up(self) -> None:
         """Run no task any more: every further `append` raises `TaskDetached`."""
         self._closed = True

@@ -3,7 +3,7 @@ broker that they use, which tells those that were started without it."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Float, Table, delete, func, select
+from sqlalchemy import BigInteger, Column, ColumnElement, Float, Integer, Table, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.sql.database import insert
@@ -15,6 +15,9 @@ replicas = Table(
     Column("replica_id", Text, primary_key=True),
     Column("heartbeat_at", Float, nullable=False),  # seconds by the clock of the database
     Column("commits", BigInteger, nullable=False),  # number of its transactions that were committed
+    Column(
+        "room", Integer, nullable=False, server_default="0"
+    ),  # further turns that it could run at its last heartbeat
 )
 
 

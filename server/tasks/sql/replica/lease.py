@@ -132,11 +132,12 @@ class Lease:
         self._last_beat = None
         self._mark_unsteady()
 
-    async def heartbeat(self, followed: tuple[str, ...] = ()) -> bool:
+    async def heartbeat(self, followed: tuple[str, ...] = (), room: int = 0) -> bool:
         """Renew the lease; whether it was still held.
 
         Args:
             followed: tasks of other replicas that are followed here; their replicas are notified.
+            room: how many more turns this replica could run.
         """
         if not self.registered:
             await self.register()
@@ -145,7 +146,7 @@ class Lease:
         replica = self.id
         try:
             async with self._database.heartbeat() as connection:
-                ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW)
+                ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW, room=room)
                 beat: float | None = await connection.scalar(ours.returning(replicas.c.heartbeat_at))
                 if followed:
                     await connection.run_sync(self._notify, Notification(followed=followed))

@@ -49,6 +49,7 @@ class Notification:
         inboxes: ids of tasks with new inbox rows.
         followed: ids of tasks of other replicas that the sender has subscribers of.
         active: keys of contexts in which other tasks may work, or that others may watch.
+        handed: ids of tasks that were handed over to another replica.
         given_up: tasks were given up, and can be taken over.
         everything: anything may have changed.
         missed: notifications were missed.
@@ -59,6 +60,7 @@ class Notification:
     inboxes: tuple[str, ...] = ()
     followed: tuple[str, ...] = ()
     active: tuple[ContextKey, ...] = ()
+    handed: tuple[str, ...] = ()
     given_up: bool = False
     everything: bool = False
     missed: bool = False
@@ -66,6 +68,7 @@ class Notification:
     def payloads(self) -> list[str]:
         """What PostgreSQL sends. Beyond `MAX_PAYLOADS` it is one that says that anything may have changed."""
         ids = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "f": self.followed, "a": self.active}
+        ids["h"] = self.handed
         sets: list[dict[str, Any]] = [{"g": True} if self.given_up else {}]
         size = len(_json(sets[0]))
         for key, each in ((key, each) for key, some in ids.items() for each in some):
@@ -87,6 +90,7 @@ class Notification:
             _both(self.inboxes, other.inboxes),
             _both(self.followed, other.followed),
             _both(self.active, other.active),
+            _both(self.handed, other.handed),
             given_up=self.given_up or other.given_up,
             everything=self.everything or other.everything,
             missed=self.missed or other.missed,
@@ -96,10 +100,10 @@ class Notification:
     def parse(payload: str) -> Notification:
         try:
             fields = json.loads(payload)
-            tasks, contexts, inboxes, followed, active = (tuple(fields.get(key, ())) for key in "tcpfa")
-            empty = not fields
+            tasks, contexts, inboxes, followed, active, handed = (tuple(fields.get(key, ())) for key in "tcpfah")
+            given_up, empty = bool(fields.get("g")), not fields
             return Notification(
-                tasks, contexts, inboxes, followed, active, bool(fields.get("g")), everything=empty, missed=empty
+                tasks, contexts, inboxes, followed, active, handed, given_up, everything=empty, missed=empty
             )
         except (ValueError, RecursionError, AttributeError, TypeError):
             return Notification(everything=True, missed=True)  # sent by another program on our channel

@@ -91,6 +91,11 @@ class Takeover:
         self._outbox = outbox
         self._now = now
         self._maybe_not_running: set[tuple[str, str]] = set()
+        self._handed: set[str] = set()
+
+    def expect(self, task_ids: Iterable[str]) -> None:
+        """These tasks were handed over to some replica. If it is this one, no request can be acquiring them."""
+        self._handed |= set(task_ids)
 
     async def claim(self, running: Iterable[tuple[str, str]]) -> tuple[Claim, ...]:
         """Claim some tasks that work, and whose replica is dead.
@@ -136,11 +141,13 @@ class Takeover:
         self, connection: AsyncConnection, replica: str, running: set[tuple[str, str]]
     ) -> list[tuple[str, str]]:
         """Tasks to claim: some of dead replicas, and tasks of this replica that nothing runs."""
+        handed, self._handed = self._handed, set()
         pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(UNSETTLED))
         ours = await connection.execute(pair.where(tasks.c.replica == replica))
         # Seen in two scans: in the first, a request may just be about to acquire it.
         not_running = {(context_id, task_id) for context_id, task_id in ours} - running
-        lost, self._maybe_not_running = not_running & self._maybe_not_running, not_running
+        lost = {each for each in not_running if each in self._maybe_not_running or each[1] in handed}
+        self._maybe_not_running = not_running
         others = await connection.execute(
             # Tasks that had begun come first; then in random order, so that replicas that scan at the same time choose
             # different ones. On SQLite in the order of creation, which is the order of the queue.

@@ -58,6 +58,7 @@ class Replica:
         agent: in place of a model.
         broker: address of one.
         takes_over: whether it takes tasks over.
+        hands_over: what waits here is given to replicas that have room.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Replica:
         agent: AgentRun | None = None,
         broker: str = "",
         takes_over: bool = True,
+        *,
+        hands_over: bool = False,
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
@@ -101,6 +104,8 @@ class Replica:
             admission=admission,
             agent=agent and agent_function(agent),
         )
+        if not hands_over:
+            self.runtime.wait_until_full = asyncio.Event().wait  # type: ignore[method-assign,assignment]
 
     async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> TaskSubscription:
         if isinstance(message, str):
@@ -121,7 +126,7 @@ class Replica:
 
     def freeze(self) -> None:
         """Stand still, as a process does that is stopped by a signal."""
-        for loop in (self.backend._heartbeat, self.backend._takeover_task):
+        for loop in (self.backend._heartbeat, self.backend._takeover_task, self.backend._hand_over_task):
             if loop:
                 loop.cancel()
         self.backend.commits.pause()
