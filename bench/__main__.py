@@ -42,6 +42,7 @@ from bench import (
     subscribers,
     takeover,
     versions,
+    workers,
 )
 from bench.client import ClientError
 from bench.quiet import Calibration, busy
@@ -52,6 +53,7 @@ from bench.sse import StreamError
 TIMEOUT = 240
 LONGER = {
     "cached-readers": 600,
+    "workers": 900,
     "provider": 900,
     "durable": 600,
     "takeover": 900,
@@ -102,6 +104,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "push": lambda quick: push.run(push.QUICK if quick else push.FULL),
     "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
     "broker": lambda quick: broker.run(broker.QUICK if quick else broker.FULL),
+    "workers": lambda quick: workers.run(workers.QUICK if quick else workers.FULL),
     "takeover": lambda quick: takeover.run(takeover.QUICK if quick else takeover.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
     "failover": lambda quick: failover.run(failover.QUICK if quick else failover.FULL, seed=1),
