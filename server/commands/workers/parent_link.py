@@ -19,11 +19,10 @@ import time
 from contextlib import suppress
 from typing import Final
 
+from a2a_canvas.server.commands.workers.place import MAX_LINE
 from a2a_canvas.server.metrics import Families, Metrics, families_of
 from a2a_canvas.server.protocols.edge.metrics_routes import refresh
 
-MAX_LINE: Final = 2**24
-"""Bytes of a message."""
 ANSWER_SECONDS: Final = 3.0
 """The timeout of the parent's answer, which waits for the other workers."""
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
 VARIABLE: Final = "_A2A_CANVAS_WORKER"
+MAX_LINE: Final = 2**24
+"""Bytes of a message between a worker and its parent."""
 
 
 @dataclass(frozen=True, slots=True)

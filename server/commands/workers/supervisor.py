@@ -130,7 +130,12 @@ class _Workers:
             speaks=number == 1 and not self._serving.is_set(),
             counts=self._counts,
         )
-        worker, channel = await WorkerProcess.start(self._command, place, self._sum_metrics, self._serving.set)
+
+        def on_ready() -> None:
+            logger.info("Worker %d serves (process %d).", number, worker.process.pid)
+            self._serving.set()
+
+        worker, channel = await WorkerProcess.start(self._command, place, self._sum_metrics, on_ready)
         self._running[number] = worker
         if self._stopping.is_set():
             worker.send_signal(signal.SIGTERM)

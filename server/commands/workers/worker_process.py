@@ -15,8 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Self
 
-from a2a_canvas.server.commands.workers.parent_link import MAX_LINE
-from a2a_canvas.server.commands.workers.place import Place
+from a2a_canvas.server.commands.workers.place import MAX_LINE, Place
 from a2a_canvas.server.commands.workers.restarts import Death
 from a2a_canvas.server.metrics import Families
 
