@@ -53,7 +53,7 @@ def create_app(
         llm: the model; the one that `settings` name if it is None.
         clock: the source of time and ids, for tests.
         loop: an agent's own, `async def agent(turn: Turn)` or an async generator; that of `settings` if it is None.
-        connections: to PostgreSQL, from 6 to 15; 15 if it is None.
+        connections: to PostgreSQL, 6 to 15; 15 if None.
 
     Returns:
         The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
@@ -70,13 +70,17 @@ def create_app(
     False
     """
     engine = make_engine(settings, llm, clock, None if loop is None else agent_function(loop), connections)
-    components = make_components(engine)
+    return _application(make_components(engine))
+
+
+def _application(components: Components) -> Starlette:
     app = Starlette(
         routes=_routes(components),
         middleware=_middleware(components),
         exception_handlers={HTTPException: refuse_unrouted},
         lifespan=lifespan_of(components),
     )
+    engine = components.engine
     app.state.shutdown, app.state.metrics = components.shutdown, engine.metrics
     app.state.tool_sources, app.state.agent = engine.sources, engine.agent
     app.router.redirect_slashes = False  # an unknown path is 404

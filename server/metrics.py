@@ -91,14 +91,14 @@ def sum_families(several: Iterable[Families]) -> Families:
             values = sums.setdefault(name, (about, kind, {}))[2]
             for sample, labels, value in samples:
                 key = sample, tuple(labels.items())
-                values[key] = _joined(name, values[key], value) if key in values else value
+                values[key] = _join(name, values[key], value) if key in values else value
     return [
         (name, about, kind, [(sample, dict(labels), value) for (sample, labels), value in values.items()])
         for name, (about, kind, values) in sums.items()
     ]
 
 
-def _joined(name: str, one: float, other: float) -> float:
+def _join(name: str, one: float, other: float) -> float:
     if name in _LARGEST:
         return max(one, other)
     return min(one, other) if name in _SMALLEST else one + other

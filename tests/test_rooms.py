@@ -21,16 +21,16 @@ MAX_SETTINGS = 60
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 7_750,
+    "store": 7_800,
     "tools": 4_000,
     "server/accounts": 2_150,
     "server/agent": 14_500,
     "server/client": 4_600,
-    "server/commands": 3_000,
+    "server/commands": 3_600,
     "server/protocols": 14_600,
     "server/push": 1_470,
-    "server/settings": 1_360,
-    "server/tasks": 11_550,
+    "server/settings": 1_400,
+    "server/tasks": 12_100,
     "server/tool_sources": 5_600,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""

@@ -27,14 +27,14 @@ ELSEWHERE = {
     "message_keys": {f"{JOURNAL}/removal.py"},
     "task_contexts": {f"{JOURNAL}/journal_reading.py"},
     "replicas": {f"{PROJECTIONS}/{name}.py" for name in ("context_holders", "task_counts", "watchers")}
-    | {f"{REPLICA}/{name}.py" for name in ("lease", "takeover")},
+    | {f"{REPLICA}/{name}.py" for name in ("hand_over", "lease", "takeover")},
     "tasks": PUSH
     | {
         f"{JOURNAL}/{name}.py"
         for name in ("journal_reading", "prune", "removal", "sql_contexts", "sql_journal", "tails")
     }
     | {f"{PROJECTIONS}/{name}.py" for name in ("context_holders", "loop_values", "task_counts", "watchers")}
-    | {f"{REPLICA}/{name}.py" for name in ("inbox", "lease", "takeover")},
+    | {f"{REPLICA}/{name}.py" for name in ("hand_over", "inbox", "lease", "takeover")},
 }
 """The other files that name a table. A new one needs a reason: a function beside the table is easier to find."""
 CHANGED_ELSEWHERE = {
@@ -44,7 +44,7 @@ CHANGED_ELSEWHERE = {
     "versions": {"store/sql/writing.py", f"{JOURNAL}/prune.py"},
     "artifacts": {"store/sql/writing.py", f"{JOURNAL}/prune.py"},
     "replicas": {f"{REPLICA}/lease.py"},
-    "tasks": PUSH | {f"{REPLICA}/{name}.py" for name in ("inbox", "lease", "takeover")},
+    "tasks": PUSH | {f"{REPLICA}/{name}.py" for name in ("hand_over", "inbox", "lease", "takeover")},
 }
 """Those of them that change rows."""
 FOR_EVER = {"api_keys", "server_secrets", "removed_contexts"}

@@ -40,7 +40,7 @@ class DataCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class ConnectionLimit:
     """The connections that PostgreSQL allows (`max_connections`), and how many of them are not for servers."""
 
     most: int
@@ -52,7 +52,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DatabaseState:
     """A database that a server can use.
 
     Attributes:
@@ -61,10 +61,10 @@ class Found:
     """
 
     count: DataCount | None = None
-    allowed: Allowed | None = None
+    allowed: ConnectionLimit | None = None
 
 
-async def check_database(settings: Settings) -> Found:
+async def check_database(settings: Settings) -> DatabaseState:
     """Look into the database; a SQLite file is created and upgraded.
 
     Raises:
@@ -82,18 +82,18 @@ async def check_database(settings: Settings) -> Found:
     try:
         allowed = await allowed_connections(database)
         async with database.read() as connection:
-            return Found(DataCount(*await count_tasks(connection), await count_keys(connection)), allowed)
+            return DatabaseState(DataCount(*await count_tasks(connection), await count_keys(connection)), allowed)
     except Unavailable:
-        return Found()
+        return DatabaseState()
     finally:
         await database.close()
 
 
-async def allowed_connections(database: Database) -> Allowed | None:
+async def allowed_connections(database: Database) -> ConnectionLimit | None:
     """What PostgreSQL allows; None on SQLite. Raises `Unavailable`."""
     if database.dialect == "sqlite":
         return None
     async with database.read() as connection:
         found = {row.name: int(row.setting) for row in await connection.exec_driver_sql(_LIMITS)}
     most = found.pop("max_connections")
-    return Allowed(most, sum(found.values()))
+    return ConnectionLimit(most, sum(found.values()))

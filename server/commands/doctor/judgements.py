@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.accounts.api_key import KeyCount
+from a2a_canvas.server.commands.database_check import ConnectionLimit
 from a2a_canvas.server.commands.doctor.findings import Finding, failure, ok, warning
 from a2a_canvas.server.commands.open_files import needed_files
+from a2a_canvas.server.commands.workers.connection_shares import connections_each
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings, SettingsError
 from a2a_canvas.server.settings.value_types import is_loopback
+from a2a_canvas.store.sql.database import CONNECTIONS
 from a2a_canvas.store.text.wording import choice
 
 SLOW_DATABASE = 0.05
@@ -63,6 +66,19 @@ def judge_open_files(limit: int, settings: Settings) -> Finding:
         message = f"{limit} files may be open, and --max-connections {settings.max_connections} needs {need}."
         return warning("files", message, f"Start it after ulimit -n {need}, or with a smaller --max-connections.")
     return ok("files", f"{limit} files may be open, and {need} are needed.")
+
+
+def judge_workers(workers: int, allowed: ConnectionLimit) -> Finding:
+    """Whether PostgreSQL allows the connections of so many workers."""
+    try:
+        each = connections_each(workers, allowed)
+    except SettingsError as error:
+        return failure("workers", str(error))
+    message = f"PostgreSQL allows each of {workers} workers {each} connections."
+    if each < CONNECTIONS:
+        need = workers * CONNECTIONS + allowed.reserved
+        return warning("workers", message, f"They work best with {CONNECTIONS}: raise its max_connections to {need}.")
+    return ok("workers", message)
 
 
 def judge_card(settings: Settings) -> Finding:

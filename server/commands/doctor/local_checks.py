@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.model import (
     close_llm,
 )
 from a2a_canvas.server.app import create_app
+from a2a_canvas.server.commands.database_check import allowed_connections
 from a2a_canvas.server.commands.doctor.findings import Finding, Verdict, failure, ok, warning
 from a2a_canvas.server.commands.doctor.judgements import (
     judge_card,
@@ -42,6 +43,7 @@ from a2a_canvas.server.commands.doctor.judgements import (
     judge_space,
     judge_standbys,
     judge_trust,
+    judge_workers,
 )
 from a2a_canvas.server.listening import listen
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
@@ -137,7 +139,7 @@ async def check_database(settings: Settings) -> AsyncIterator[Finding]:
         yield found
     else:
         findings: list[Finding] = []
-        keys = await _inspect_database(settings.database, findings)
+        keys = await _inspect_database(settings, findings)
         for each in findings:
             yield each
     for each in _check_access(settings, keys):
@@ -157,8 +159,9 @@ def _check_file(database: str) -> Finding | None:
     return None if file.exists() else ok("database", f"{file.absolute()} does not exist yet; the server creates it.")
 
 
-async def _inspect_database(url: str, findings: list[Finding]) -> KeyCount:
+async def _inspect_database(settings: Settings, findings: list[Finding]) -> KeyCount:
     """Add the findings about an existing database; returns its number of API keys."""
+    url = settings.database
     from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
     from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database
     from a2a_canvas.store.errors import Unavailable
@@ -173,6 +176,8 @@ async def _inspect_database(url: str, findings: list[Finding]) -> KeyCount:
                 findings.append(await _standbys(database))
             if schema.status is not Verdict.OK:
                 return NO_KEYS
+            if settings.workers > 1 and (allowed := await allowed_connections(database)):
+                findings.append(judge_workers(settings.workers, allowed))
             async with database.read() as connection:
                 return await count_keys(connection)
     except (DatabaseError, Unavailable) as error:

@@ -21,9 +21,9 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from a2a_canvas.server import log_output
-from a2a_canvas.server.commands.database_check import Found, check_database
+from a2a_canvas.server.commands.database_check import DatabaseState, check_database
 from a2a_canvas.server.commands.own_command import own_command
-from a2a_canvas.server.commands.workers.connections import connections_each
+from a2a_canvas.server.commands.workers.connection_shares import connections_each
 from a2a_canvas.server.commands.workers.place import Place
 from a2a_canvas.server.commands.workers.restarts import Death, deaths_in_a_row, delay_after, is_final
 from a2a_canvas.server.commands.workers.worker_process import WorkerProcess
@@ -79,7 +79,7 @@ class _Workers:
         command: Sequence[str],
         lent: dict[str, socket.socket],
         connections: int,
-        found: Found,
+        found: DatabaseState,
     ) -> None:
         self._settings = settings
         self._command = command

@@ -49,12 +49,12 @@ def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda
             refusal = {"code": 403, "status": "PERMISSION_DENIED", "message": NOT_FOR_ALL}
             return JSONResponse({"error": refusal}, 403, NO_STORE)
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(await _collected(metrics)), headers={"Content-Type": media_type, **NO_STORE})
+        return Response(encode(await _collect(metrics)), headers={"Content-Type": media_type, **NO_STORE})
 
     return Route(PATH, read, methods=["GET"])
 
 
-async def _collected(metrics: Metrics) -> Any:
+async def _collect(metrics: Metrics) -> Any:
     if metrics.of_all_workers and (families := await metrics.of_all_workers()):
         return CollectedMetrics(families)
     await refresh(metrics)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from a2a_canvas.server.commands.database_check import Allowed
+from a2a_canvas.server.commands.database_check import ConnectionLimit
 from a2a_canvas.server.settings.settings import SettingsError, option_name
 from a2a_canvas.store.sql.database import CONNECTIONS, FEWEST_CONNECTIONS
 
 
-def connections_each(workers: int, allowed: Allowed) -> int:
+def connections_each(workers: int, allowed: ConnectionLimit) -> int:
     """The connections of each worker: `CONNECTIONS`, or fewer if not all can have them.
 
     Raises:
