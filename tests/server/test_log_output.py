@@ -140,3 +140,9 @@ def test_the_address_of_a_request_is_logged_without_what_signs_somebody_in(path:
     assert without_signatures(record)
     assert not re.search("e30|abc|def", record.getMessage())
     assert path.partition("?")[0] in record.getMessage()
+
+
+@pytest.mark.parametrize(("form", "end"), [("text", "Done worker=2"), ("json", '"message": "Done", "worker": 2}')])
+def test_a_line_names_its_worker(form: str, end: str) -> None:
+    record = logging.LogRecord("a2a_canvas", logging.INFO, __file__, 1, "Done", None, None)
+    assert LineFormatter(form, 2).format(record).endswith(end)

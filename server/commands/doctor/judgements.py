@@ -73,7 +73,7 @@ def judge_workers(workers: int, allowed: ConnectionLimit) -> Finding:
     try:
         each = connections_each(workers, allowed)
     except SettingsError as error:
-        return failure("workers", str(error))
+        return failure("workers", f"PostgreSQL allows too few connections for {workers} workers.", str(error))
     message = f"PostgreSQL allows each of {workers} workers {each} connections."
     if each < CONNECTIONS:
         need = workers * CONNECTIONS + allowed.reserved

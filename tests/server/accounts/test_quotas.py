@@ -351,3 +351,74 @@ async def test_without_an_adopter_anonymous_callers_are_one_user() -> None:
 async def test_without_a_limit_nothing_is_asked() -> None:
     await storing(ann=10**15).check_bytes(ANN, ANN, 10**9)
     await Meter(Clock(), Quota(bytes=1)).check_bytes(ANN, ANN, 10**9)  # nobody counts
+
+
+# ------------------------------------------------------------------- workers at one address
+
+
+class Workers:
+    """The meters of several workers, which exchange their counts one after the other."""
+
+    def __init__(self, count: int, of_user: Quota) -> None:
+        self.clock = Clock()
+        self.meters = [Meter(self.clock, of_user, workers=count) for _ in range(count)]
+        self._told: dict[tuple[str, int], Tally] = {}
+
+    def exchange(self) -> None:
+        for number, meter in enumerate(self.meters):
+            self._told |= {(user, number): tally for (user, _), tally in meter.take_changed().items()}
+            for (user, other), tally in self._told.items():
+                if other != number:
+                    meter.set_elsewhere(user, str(other), tally)
+            meter.mark_exchanged()
+
+    def requests(self, count: int, *numbers: int) -> int:
+        """How many of so many requests pass at each of these workers."""
+        return sum(passed(self.meters[number], count) for number in numbers)
+
+
+def passed(meter: Meter, count: int) -> int:
+    for number in range(count):
+        try:
+            meter.count_request(ANN)
+        except QuotaReached:
+            return number
+    return count
+
+
+@pytest.mark.parametrize(("workers", "limit"), [(2, 60), (4, 60), (7, 30), (8, 3)])
+@given(st.data())
+def test_workers_together_allow_what_is_set_however_requests_and_exchanges_mix(
+    workers: int, limit: int, data: st.DataObject
+) -> None:
+    several, count = Workers(workers, Quota(requests=limit)), 0
+    for asked in data.draw(st.lists(st.lists(st.integers(0, workers - 1), max_size=workers), max_size=12)):
+        count += sum(several.requests(limit, number) for number in asked)
+        several.exchange()
+    assert count <= max(limit, workers) + workers - 1  # each part is rounded up
+
+
+def test_a_client_of_one_worker_gets_all_of_its_quota_after_some_exchanges() -> None:
+    several, count = Workers(4, Quota(requests=60)), 0
+    for _ in range(30):
+        count += several.requests(60, 0)
+        several.exchange()
+    assert count == 60
+
+
+def test_workers_together_open_as_many_streams_as_a_user_may_and_count_those_that_are_closed() -> None:
+    several, opened = Workers(4, Quota(streams=8)), ExitStack()
+    for meter in several.meters:
+        for _ in range(2):
+            opened.enter_context(meter.stream(ANN))
+        with pytest.raises(QuotaReached, match="many streams at once"), meter.stream(ANN):
+            pass
+    several.exchange()
+    several.exchange()  # the first one has told before the others
+    with pytest.raises(QuotaReached, match="8 open"), several.meters[0].stream(ANN):
+        pass
+    opened.close()
+    several.exchange()
+    for _ in range(9):
+        with several.meters[0].stream(ANN):
+            pass

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.accounts.api_key import KeyCount
+from a2a_canvas.server.commands.database_check import ConnectionLimit
 from a2a_canvas.server.commands.doctor.findings import Finding, Verdict
 from a2a_canvas.server.commands.doctor.judgements import (
     judge_anonymous,
@@ -21,6 +22,7 @@ from a2a_canvas.server.commands.doctor.judgements import (
     judge_space,
     judge_standbys,
     judge_trust,
+    judge_workers,
 )
 from a2a_canvas.server.settings.settings import Settings
 
@@ -53,6 +55,9 @@ def refusing(status: int) -> dict[str, int]:
         (judge_open_files(1024, settings()), OK),
         (judge_open_files(1024, settings(grpc_port=9000)), WARNING),
         (judge_open_files(256, settings()), WARNING),
+        (judge_workers(4, ConnectionLimit(100, 3)), OK),
+        (judge_workers(8, ConnectionLimit(100, 3)), WARNING),
+        (judge_workers(17, ConnectionLimit(100, 3)), FAILED),
         (judge_card(settings()), OK),
         (judge_card(settings(**EVERYWHERE)), WARNING),
         (judge_card(settings(**EVERYWHERE, **NAMED)), OK),

@@ -340,3 +340,8 @@ async def test_a_message_may_be_as_large_as_the_setting_says(path: str) -> None:
         fits, beyond = (b" " * size for size in (LARGE, LARGE + 1))
         assert "is empty" in (await served.http.post(path, content=fits, headers=headers)).text
         assert f"larger than {LARGE} bytes" in (await served.http.post(path, content=beyond, headers=headers)).text
+
+
+def test_each_of_several_workers_has_its_part_of_the_budget_and_room_for_one_body() -> None:
+    limits = BodyLimits(max_body_bytes=1000, max_bodies_bytes=8000)
+    assert [BodyBudget.for_limits(limits, workers).limit for workers in (1, 4, 100)] == [8000, 2000, 1000]

@@ -21,9 +21,9 @@ HERE, ELSEWHERE = Origin("192.0.2.1"), Origin("198.51.100.1")
 class Attempts(FailedAttempts):
     """With a clock that the test moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int = 1) -> None:
         self.now = 0.0
-        super().__init__(lambda: self.now)
+        super().__init__(lambda: self.now, workers)
 
     def fail(self, count: int, origin: Origin = HERE) -> list[int]:
         waits = []
@@ -154,3 +154,11 @@ def test_an_address_never_has_more_attempts_than_at_first() -> None:
     tried = Attempts()
     tried.cancel(HERE, "unchecked")
     assert tried.fail(BURST + 1) == [*[0] * BURST, SECONDS_PER_ATTEMPT]
+
+
+def test_each_of_several_workers_allows_its_part_and_at_least_one() -> None:
+    for workers, most in ((4, 5), (3, 7), (1000, 1)):
+        tried = Attempts(workers)
+        assert tried.fail(most) == [0] * most
+        assert tried.fail(1) == [SECONDS_PER_ATTEMPT * workers]
+        assert tried.fail(1, ELSEWHERE) == [0]

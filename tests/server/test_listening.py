@@ -1,0 +1,43 @@
+"""Sockets that a server keeps, lends and borrows."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from a2a_canvas.server import listening
+from a2a_canvas.server.listening import listen, reserve, use_lent
+from tests.free_port import free_port
+
+HOST = "127.0.0.1"
+
+
+def test_a_reserved_port_is_for_processes_of_this_user_that_share_it_and_for_nobody_else() -> None:
+    port = free_port()
+    with reserve(HOST, port, "--grpc-port"):
+        with pytest.raises(OSError, match=f"{port}: Address already in use"):
+            listen(HOST, port)
+        with pytest.raises(OSError, match="--grpc-port"):
+            reserve(HOST, port, "--grpc-port")
+        shared = [socket.create_server((HOST, port), reuse_port=True) for _ in range(2)]
+        with pytest.raises(OSError, match="in use"):
+            listen(HOST, port)
+        for each in shared:
+            each.close()
+    listen(HOST, port).close()
+
+
+def test_a_port_that_another_program_has_is_not_reserved() -> None:
+    with listen(HOST, 0) as other, pytest.raises(OSError, match="Choose another host or port, such as --grpc-port"):
+        reserve(HOST, other.getsockname()[1], "--grpc-port")
+
+
+def test_a_lent_socket_is_listened_on_in_place_of_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_lent", {})
+    with listen(HOST, 0) as lent:
+        port = lent.getsockname()[1]
+        use_lent({str(port): lent.fileno()})
+        with listen(HOST, port) as borrowed:
+            assert borrowed.getsockname() == lent.getsockname()
+            assert borrowed.fileno() != lent.fileno()
