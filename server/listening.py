@@ -15,16 +15,16 @@ CHANNEL: Final = "_A2A_CANVAS_CHANNEL"
 
 
 _lent: dict[int, int] = {}
-"""The descriptors of sockets that the parent of this worker lends, by port."""
+"""The descriptors of the sockets that the parent of this worker lends, by port."""
 
 
 def use_lent(sockets: Mapping[str, int]) -> None:
-    """From now on, listen on these sockets, which the parent of this worker has bound, by their ports."""
+    """From now on, use these sockets, which the parent of this worker has bound, by their ports."""
     _lent.update({int(port): number for port, number in sockets.items()})
 
 
 def listen(host: str, port: int, option: str = "") -> socket.socket:
-    """A socket that listens there; a lent one, if there is one for the port.
+    """A socket that listens there. One that was lent is bound, and listens when it is served.
 
     Args:
         option: with which the user can choose another port.
@@ -51,13 +51,19 @@ def reserve(host: str, port: int, option: str) -> socket.socket:
         OSError: as `listen`.
     """
     listen(host, port, option).close()
-    keeper = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    # Connections of the last server may linger. Another program must not use the same exception.
-    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    keeper.bind((host, port))
-    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    keeper = bind_shared(host, port)
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # otherwise other programs could bind it, too
     return keeper
+
+
+def bind_shared(host: str, port: int) -> socket.socket:
+    """A socket for one of the processes that share a reserved port. It does not listen yet: the system distributes
+    connections among those that do."""
+    shared = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    for option in (socket.SO_REUSEPORT, socket.SO_REUSEADDR):  # connections of the last server may linger
+        shared.setsockopt(socket.SOL_SOCKET, option, 1)
+    shared.bind((host, port))
+    return shared
 
 
 def _next_port(port: int) -> int:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from a2a_canvas.server import listening
-from a2a_canvas.server.listening import listen, reserve, use_lent
+from a2a_canvas.server.listening import bind_shared, listen, reserve, use_lent
 from tests.free_port import free_port
 
 HOST = "127.0.0.1"
@@ -20,7 +20,12 @@ def test_a_reserved_port_is_for_processes_of_this_user_that_share_it_and_for_nob
             listen(HOST, port)
         with pytest.raises(OSError, match="--grpc-port"):
             reserve(HOST, port, "--grpc-port")
-        shared = [socket.create_server((HOST, port), reuse_port=True) for _ in range(2)]
+        shared = [bind_shared(HOST, port) for _ in range(2)]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, port))
+        for each in shared:
+            each.listen()
+        socket.create_connection((HOST, port)).close()
         with pytest.raises(OSError, match="in use"):
             listen(HOST, port)
         for each in shared:

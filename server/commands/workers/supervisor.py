@@ -1,7 +1,8 @@
 """The parent of the workers: binds the ports, checks the database, starts the workers, and starts them again.
 
-Rule 1: the parent binds each port once, so that a taken one is one error, and lends its listening sockets to the
-        workers. gRPC binds its port itself: the parent only keeps it free, and the workers share it by SO_REUSEPORT.
+Rule 1: the parent keeps each port, so that a taken one is one error, and nobody else gets it. Each worker gets sockets
+        that the parent has bound, and the system spreads connections evenly over those that listen (SO_REUSEPORT): a
+        worker that has ended, or still loads, gets none. gRPC binds its own in the same way.
 Rule 2: the others start when the first worker serves: if the agent cannot be loaded, one worker says so.
 Rule 3: a worker that ends is started again (`restarts.py`). One that gets SIGTERM itself hands over its turns first.
 Rule 4: a signal goes to the parent, which stops the workers; Ctrl+C reaches all processes of a terminal, and the
@@ -14,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -27,7 +27,7 @@ from a2a_canvas.server.commands.workers.connection_shares import connections_eac
 from a2a_canvas.server.commands.workers.place import Place
 from a2a_canvas.server.commands.workers.restarts import Death, deaths_in_a_row, delay_after, is_final
 from a2a_canvas.server.commands.workers.worker_process import WorkerProcess
-from a2a_canvas.server.listening import listen, reserve
+from a2a_canvas.server.listening import bind_shared, reserve
 from a2a_canvas.server.metrics import Families, only_counted, sum_families
 from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.settings import Settings, option_name
@@ -55,19 +55,16 @@ def serve_by_workers(settings: Settings, arguments: Sequence[str]) -> int:
     """
     log_output.configure(settings.log_level, settings.log_format)
     with ExitStack() as stack:
-        lent: dict[str, socket.socket] = {}
-        for field in ("port", "metrics_port"):
+        for field in ("port", "grpc_port", "metrics_port"):
             if port := getattr(settings, field):
-                lent[str(port)] = stack.enter_context(listen(settings.host, port, option_name(field)))
-        if settings.grpc_port:
-            stack.enter_context(reserve(settings.host, settings.grpc_port, option_name("grpc_port")))
+                stack.enter_context(reserve(settings.host, port, option_name(field)))
         found = asyncio.run(check_database(settings))
         check_open(settings, keys=bool(found.count and found.count.keys.made))
         each = connections_each(settings.workers, found.allowed) if found.allowed else CONNECTIONS
         if each < CONNECTIONS:
             text = "Each worker uses %d connections to PostgreSQL instead of %d, because it allows no more."
             logger.info(text, each, CONNECTIONS)
-        return asyncio.run(_Workers(settings, own_command(arguments), lent, each, found).run())
+        return asyncio.run(_Workers(settings, own_command(arguments), each, found).run())
 
 
 class _Workers:
@@ -77,13 +74,11 @@ class _Workers:
         self,
         settings: Settings,
         command: Sequence[str],
-        lent: dict[str, socket.socket],
         connections: int,
         found: DatabaseState,
     ) -> None:
         self._settings = settings
         self._command = command
-        self._lent = lent
         self._connections = connections
         self._counts: dict[str, Any] | None = asdict(found.count) if found.count else None
         self._running: dict[int, WorkerProcess] = {}
@@ -122,20 +117,22 @@ class _Workers:
             await self._sleep(delay)
 
     async def _run_once(self, number: int) -> Death:
-        place = Place(
-            number,
-            channel=-1,
-            sockets={port: each.fileno() for port, each in self._lent.items()},
-            connections=self._connections,
-            speaks=number == 1 and not self._serving.is_set(),
-            counts=self._counts,
-        )
-
         def on_ready() -> None:
             logger.info("Worker %d serves (process %d).", number, worker.process.pid)
             self._serving.set()
 
-        worker, channel = await WorkerProcess.start(self._command, place, self._sum_metrics, on_ready)
+        with ExitStack() as stack:
+            ports = [port for port in (self._settings.port, self._settings.metrics_port) if port]
+            bound = {port: stack.enter_context(bind_shared(self._settings.host, port)) for port in ports}
+            place = Place(
+                number,
+                channel=-1,
+                sockets={str(port): each.fileno() for port, each in bound.items()},
+                connections=self._connections,
+                speaks=number == 1 and not self._serving.is_set(),
+                counts=self._counts,
+            )
+            worker, channel = await WorkerProcess.start(self._command, place, self._sum_metrics, on_ready)
         self._running[number] = worker
         if self._stopping.is_set():
             worker.send_signal(signal.SIGTERM)
@@ -168,8 +165,6 @@ class _Workers:
         grace = self._settings.shutdown_grace
         logger.info("The server is stopping; its streams end within %g seconds. Ctrl+C ends it immediately.", grace)
         self._stopping.set()
-        for listener in self._lent.values():
-            listener.close()
         for worker in self._running.values():
             worker.send_signal(signal.SIGTERM)
         asyncio.get_running_loop().call_later(grace + KILL_SECONDS, self._kill)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -76,25 +76,30 @@ def fresh(server: ServerProcess) -> ServerProcess:
     return same
 
 
-@contextmanager
-def only(server: ServerProcess, worker: int) -> Iterator[None]:
-    """New connections go to this worker: the others stand still for a moment."""
-    others = [pid for pid in workers_of(server) if pid != worker]
-    for pid in others:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in others:
-            os.kill(pid, signal.SIGCONT)
-
-
 async def connected(server: ServerProcess, worker: int) -> ServerProcess:
     """The server for a client with one connection, which this worker has."""
-    client = fresh(server)
-    with only(server, worker):
-        await client.get("/healthz")
-    return client
+    while True:
+        client = fresh(server)
+        response = await client.http.get("/healthz")
+        if owner(server, response.extensions["network_stream"].get_extra_info("client_addr")[1]) == worker:
+            return client
+        await client.http.aclose()
+
+
+def owner(server: ServerProcess, client_port: int) -> int:
+    """The worker that has the connection of a client."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ends = f":{server.port:04X}", f":{client_port:04X}"
+    [inode] = [line[9] for line in lines if line[1].endswith(ends[0]) and line[2].endswith(ends[1])]
+    return next(pid for pid in workers_of(server) if f"socket:[{inode}]" in open_files(pid))
+
+
+def open_files(pid: int) -> set[str]:
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(str(each.readlink()))
+    return found
 
 
 async def write(server: ServerProcess) -> str:
@@ -135,8 +140,8 @@ async def test_watchers_at_every_worker_have_the_exact_text(server: ServerProces
         for worker in workers_of(server) * 3:
             told = ObservedTask()
             told.task_id = task_id
-            with only(server, worker):
-                streams.append(await stack.enter_async_context(fresh(server).joins(told)))
+            client = await connected(server, worker)
+            streams.append(await stack.enter_async_context(client.joins(told)))
         for stream in streams:
             await assert_written(await stream.rest(), fresh(server))
 
