@@ -223,7 +223,9 @@ class SqlBackend:
 
     @property
     def _room(self) -> int:
-        return self._runner.room if self._runner and not self.commits.failing else 0
+        """For tasks of other replicas; none while some are on their way."""
+        busy = self.commits.failing or self._taking_over.locked() or self._takeover_due.is_set()
+        return self._runner.room if self._runner and not busy else 0
 
     def _count_renewal(self, outcome: str) -> None:
         if not self._lease.exclusive:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
 
 import pytest
 from sqlalchemy import select, update
@@ -56,6 +58,18 @@ async def completed(replica: Replica, following: TaskSubscription) -> None:
     assert record == await replica.record(record.task_id)
 
 
+def looks(replica: Replica) -> asyncio.Queue[None]:
+    """Gets an item each time that it looks for room elsewhere."""
+    room, looked = replica.backend._hand_over.room, asyncio.Queue[None]()
+
+    async def look() -> dict[str, int]:
+        looked.put_nowait(None)
+        return await room()
+
+    replica.backend._hand_over.room = look
+    return looked
+
+
 def asked(*several: Replica) -> list[str]:
     """What the models were asked, by any replica."""
     return sorted(request.messages[0].content[0].text for each in several for request in each.llm.requests)
@@ -83,9 +97,12 @@ async def test_a_replica_gets_no_more_than_it_has_room_for(several: Replicas) ->
     there = Hold()
     b = await several.start(answer(there), HELLO, admission=one_place(), hands_over=True)
     await has_room(b, 1)
+    b.backend._heartbeat.cancel()  # so nobody learns that its room is taken
+    looked = looks(a)
     waiting = [await a.send(f"{number}", context=f"c-{number}") for number in range(3)]
     await there.reached.wait()
-    await has_room(b, 0)
+    for _ in range(2):
+        await looked.get()
     owners = select(tasks.c.replica).where(tasks.c.state == "submitted")
     async with b.backend._database.read() as connection:
         assert set(await connection.scalars(owners)) == {a.backend._lease.id}
@@ -118,13 +135,7 @@ async def test_an_answer_that_nothing_records_stays_with_the_replica_that_has_it
     waiting = await a.send("Wait", context="wait")
     task_id = waiting.snapshot.task_id
     a.runtime._turns.get(task_id).credentials = "secret"
-    room, looked = a.backend._hand_over.room, asyncio.Queue[None]()
-
-    async def look() -> dict[str, int]:
-        looked.put_nowait(None)
-        return await room()
-
-    a.backend._hand_over.room = look
+    looked = looks(a)
     for _ in range(3):  # it looks again and again
         await looked.get()
     assert (await a.record(task_id)).epoch == 1
@@ -186,6 +197,36 @@ async def test_one_that_dies_in_a_hand_over_leaves_nothing_behind(several: Repli
     async with asyncio.timeout(SOON):
         assert states(await rest(there))[-1] is State.COMPLETED
     assert asked(b, c).count("Wait") == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_fails_each_task_completes_and_is_asked_once_by_those_that_live(
+    several: Replicas, seed: int
+) -> None:
+    """Three replicas hand over to each other; each third statement fails, before or after; one replica dies."""
+    chance = random.Random(seed)
+    a, b, c = [
+        await several.start(*[HELLO] * 20, admission=Admission(2, 100, interval=0), hands_over=True) for _ in range(3)
+    ]
+    for replica in (a, b, c):
+        give = replica.backend._hand_over.give
+
+        async def fail_sometimes(records, to, give=give) -> None:
+            fault = chance.choice(["", "", "before", "", "", "after"])
+            if fault != "before":
+                await give(records, to)
+            if fault:
+                raise Unavailable(fault)
+
+        replica.backend._hand_over.give = fail_sometimes
+    sent = [await a.send(f"{number}", context=f"c-{number}") for number in range(12)]
+    there = [await b.runtime.follow(each.snapshot.task_id, ANONYMOUS) for each in sent]
+    await (await a.runtime.follow(sent[0].snapshot.task_id, ANONYMOUS)).wait_until_settled()
+    await c.crash()
+    for each in there:
+        await completed(b, each)
+    assert Counter(asked(a, b)).most_common(1)[0][1] == 1
+    assert {*asked(a, b, c)} == {str(number) for number in range(12)}
 
 
 async def test_a_replica_with_a_newer_claim_keeps_its_task(several: Replicas) -> None:
