@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import cpu, crowd, edits, provider, sleeper, versions
+from bench import cpu, crowd, edits, provider, sleeper, versions, workers
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, StampReader, stamp, stamps
@@ -37,6 +37,16 @@ def test_a_delta_costs_less_than_in_another_checkout() -> None:
     results = {case: provider.Result([costs[case.whose]], [1.0]) for case in provider.cases(costs)}
     checks = {check.name: check.value for check in provider.report(plan, results).checks}
     assert checks["ours / before, in memory, 25 ms"] == 0.5
+
+
+def test_two_workers_are_compared_with_one_by_the_turns_that_use_as_much_of_a_core() -> None:
+    one = workers.Load(20, (0.35,), [10.0], [])
+    two = workers.Load(36, (0.35, 0.35), [10.0], [90.0])
+    third = workers.Load(6, (0.21,), [10.0], [])
+    report = workers.report([one], [two], [third], [third])
+    assert report.figures() == {"turns, two / one": 1.8, "CPU per delta, two / one": 1.111, "p99": 90.0}
+    assert report.holds
+    assert "a third of the turns: 2.00 times" in report.notes[0]
 
 
 @pytest.mark.parametrize("way", ["store", "runtime"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 
 from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
-from a2a_canvas.server.backend.sql_backend import LEASE_TIMING
+from a2a_canvas.server.backend.sql_backend import HAND_OVER_INTERVAL, LEASE_TIMING
 from a2a_canvas.server.tasks.sql.journal.page_messages import MAX_BYTES, SILENCE_SECONDS
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, FOLLOWED_INTERVAL, GroupCommit
-from a2a_canvas.store.sql.database import READERS, WRITERS
+from a2a_canvas.store.sql.database import FEWEST_CONNECTIONS, READERS, WRITERS
 from a2a_canvas.store.sql.sql_artifact_store import SHOWN_INTERVAL
 from tests.docs.pages import page, rows
 from tests.docs.scaling_table import generated
@@ -32,6 +32,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
             f"{FOLLOWED_INTERVAL * 1000:.0f} ms after the previous transaction began"
         ),
         "of an artifact that other servers show under `/artifacts`": f"{SHOWN_INTERVAL:.0f} s",
+        "of a worker, if PostgreSQL allows no more, at least": str(FEWEST_CONNECTIONS),
+        "a full server looks for one with room, while tasks wait": f"every {HAND_OVER_INTERVAL * 1000:.0f} ms",
         "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",
         "a lease expires after": f"{LEASE_TIMING.expiry:.0f} s",
         "poll of the tables, in addition to notifications": f"every {POLL_INTERVAL:.0f} s",
