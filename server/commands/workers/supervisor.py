@@ -132,12 +132,12 @@ class _Workers:
                 speaks=number == 1 and not self._serving.is_set(),
                 counts=self._counts,
             )
-            worker, channel = await WorkerProcess.start(self._command, place, self._sum_metrics, on_ready)
+            worker = await WorkerProcess.start(self._command, place, self._sum_metrics, on_ready)
         self._running[number] = worker
         if self._stopping.is_set():
             worker.send_signal(signal.SIGTERM)
         try:
-            return await worker.run(channel)
+            return await worker.run()
         finally:
             del self._running[number]
             self._ended = sum_families((self._ended, only_counted(worker.families)))

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from a2a_canvas.server.commands.workers.place import MAX_LINE, Place
 from a2a_canvas.server.commands.workers.restarts import Death
@@ -21,6 +21,8 @@ from a2a_canvas.server.metrics import Families
 
 CHUNK: Final = 64 * 1024
 """Bytes of the log that are passed on at once. A longer line may be cut by a line of another worker."""
+LAST_WORDS_SECONDS: Final = 1.0
+"""Seconds after its end in which the rest of its log is passed on: programs that it has started may keep the pipe."""
 ANSWER_SECONDS: Final = 2.0
 """The timeout of a worker's metrics; then its last ones count."""
 
@@ -29,6 +31,8 @@ class WorkerProcess:
     """A worker that runs.
 
     Args:
+        channel: this end of the socket to it.
+        log: the end of the pipe of its stderr.
         sum_metrics: gives the sums of all workers, for this one to show.
         on_ready: called when it serves.
 
@@ -39,11 +43,15 @@ class WorkerProcess:
     def __init__(
         self,
         process: asyncio.subprocess.Process,
+        channel: socket.socket,
+        log: IO[bytes],
         sum_metrics: Callable[[], Awaitable[Families]],
         on_ready: Callable[[], None],
     ) -> None:
         self.process = process
         self.families: Families = []
+        self._channel = channel
+        self._log = log
         self._sum_metrics = sum_metrics
         self._on_ready = on_ready
         self._ready_at: float | None = None
@@ -58,28 +66,29 @@ class WorkerProcess:
         place: Place,
         sum_metrics: Callable[[], Awaitable[Families]],
         on_ready: Callable[[], None],
-    ) -> tuple[Self, socket.socket]:
-        """The worker, and this end of the socket to it."""
+    ) -> Self:
         ours, theirs = socket.socketpair()
-        with theirs:
+        # A pipe of our own: with asyncio's, a worker would not have ended before all programs that it has started.
+        reading, writing = os.pipe()
+        with theirs, os.fdopen(writing, "wb") as stderr:
             place = replace(place, channel=theirs.fileno())
             process = await asyncio.create_subprocess_exec(
                 *command,
                 env={**os.environ, **place.environment()},
                 pass_fds=(place.channel, *place.sockets.values()),
                 stdin=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
+                stderr=stderr,
             )
-        return cls(process, sum_metrics, on_ready), ours
+        return cls(process, ours, os.fdopen(reading, "rb"), sum_metrics, on_ready)
 
-    async def run(self, channel: socket.socket) -> Death:
+    async def run(self) -> Death:
         """Pass on what it says, and answer it, until it has ended."""
-        reader, self._writer = await asyncio.open_unix_connection(sock=channel, limit=MAX_LINE)
-        listening = asyncio.create_task(self._listen(reader))
-        assert self.process.stderr
-        await self._pass_on(self.process.stderr)
+        reader, self._writer = await asyncio.open_unix_connection(sock=self._channel, limit=MAX_LINE)
+        listening, passing = asyncio.create_task(self._listen(reader)), asyncio.create_task(self._pass_on())
         code = await self.process.wait()
-        listening.cancel()
+        await asyncio.wait([passing], timeout=LAST_WORDS_SECONDS)
+        for task in (listening, passing):
+            task.cancel()
         self._writer.close()
         served = None if self._ready_at is None else time.monotonic() - self._ready_at
         return Death(code, served, self._last_line)
@@ -118,8 +127,16 @@ class WorkerProcess:
         if self._writer:
             self._writer.write(json.dumps({"kind": kind, "families": families}).encode() + b"\n")
 
-    async def _pass_on(self, stderr: asyncio.StreamReader) -> None:
+    async def _pass_on(self) -> None:
         """Write its lines to the log of the server, each whole."""
+        stderr = asyncio.StreamReader()
+        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stderr), self._log
+        )
+        with closing(pipe):
+            await self._pass_lines(stderr)
+
+    async def _pass_lines(self, stderr: asyncio.StreamReader) -> None:
         rest = b""
         while data := await stderr.read(CHUNK):
             lines, newline, rest = (rest + data).rpartition(b"\n")

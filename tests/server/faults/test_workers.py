@@ -223,7 +223,11 @@ async def test_ports_are_taken_once_and_no_worker_outlives_its_parent(servers: S
 async def test_a_worker_that_dies_three_times_at_the_start_ends_the_server(
     servers: ServerGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dies = f"import os\nif {VARIABLE!r} in os.environ:\n    os.write(2, b'out of order\\n')\n    os._exit(7)\n"
+    # A program that it has started outlives it for a moment.
+    dies = (
+        f"import os, subprocess\nif {VARIABLE!r} in os.environ:\n    os.write(2, b'out of order\\n')\n"
+        "    subprocess.Popen(['sleep', '5'], stdout=subprocess.DEVNULL)\n    os._exit(7)\n"
+    )
     (tmp_path / "sitecustomize.py").write_text(dies)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
     server = await servers.begin(*TWO)
