@@ -26,7 +26,7 @@ LINES = {
     "server/accounts": 2_150,
     "server/agent": 14_500,
     "server/client": 4_600,
-    "server/commands": 3_600,
+    "server/commands": 3_750,
     "server/protocols": 14_600,
     "server/push": 1_470,
     "server/settings": 1_400,
