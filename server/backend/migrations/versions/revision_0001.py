@@ -257,6 +257,7 @@ def _messages() -> None:
         Column("heartbeat_at", Float, nullable=False),
         Column("commits", BigInteger, nullable=False),
         Column("room", Integer, nullable=False, server_default="0"),
+        Column("room_at", Float, nullable=False, server_default="0"),
     )
 
 

@@ -15,9 +15,8 @@ replicas = Table(
     Column("replica_id", Text, primary_key=True),
     Column("heartbeat_at", Float, nullable=False),  # seconds by the clock of the database
     Column("commits", BigInteger, nullable=False),  # number of its transactions that were committed
-    Column(
-        "room", Integer, nullable=False, server_default="0"
-    ),  # further turns that it could run at its last heartbeat
+    Column("room", Integer, nullable=False, server_default="0"),  # further turns that it could run
+    Column("room_at", Float, nullable=False, server_default="0"),  # since when; commits renew `heartbeat_at`, too
 )
 
 

@@ -42,21 +42,21 @@ class HandOver:
         self._database = database
         self._lease = lease
         self._notify = notify
-        self._given: dict[str, tuple[float, int]] = {}  # by replica: since which heartbeat, and how many
+        self._given: dict[str, tuple[float, int]] = {}  # by replica: since when it had that room, and how many
 
     async def room(self) -> dict[str, int]:
         """How many more turns each of the other replicas can run, if it can run any."""
-        others = select(replicas.c.replica_id, replicas.c.heartbeat_at, replicas.c.room)
+        others = select(replicas.c.replica_id, replicas.c.room_at, replicas.c.room)
         others = others.where(replicas.c.room > 0, replicas.c.replica_id != self._lease.id)
         async with self._database.read() as connection:
             found = (await connection.execute(others)).all()
-        self._given = {row.replica_id: self._since(row.replica_id, row.heartbeat_at) for row in found}
+        self._given = {row.replica_id: self._since(row.replica_id, row.room_at) for row in found}
         room = {row.replica_id: row.room - self._given[row.replica_id][1] for row in found}
         return {replica: free for replica, free in room.items() if free > 0}
 
-    def _since(self, replica: str, heartbeat: float) -> tuple[float, int]:
-        since, count = self._given.get(replica, (heartbeat, 0))
-        return heartbeat, count if since == heartbeat else 0
+    def _since(self, replica: str, at: float) -> tuple[float, int]:
+        since, count = self._given.get(replica, (at, 0))
+        return at, count if since == at else 0
 
     async def give(self, records: Iterable[TaskRecord], replica: str) -> None:
         """Make tasks that this replica has, and runs no more, those of another one (rule 2)."""
@@ -69,5 +69,5 @@ class HandOver:
             await connection.execute(given)
             handed = tuple(task_id for _, task_id, _ in known)
             await connection.run_sync(self._notify, Notification(handed=handed))
-        heartbeat, count = self._given[replica]
-        self._given[replica] = heartbeat, count + len(known)
+        at, count = self._given[replica]
+        self._given[replica] = at, count + len(known)

@@ -146,7 +146,8 @@ class Lease:
         replica = self.id
         try:
             async with self._database.heartbeat() as connection:
-                ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW, room=room)
+                ours = update(replicas).where(replicas.c.replica_id == replica)
+                ours = ours.values(heartbeat_at=_NOW, room=room, room_at=_NOW)
                 beat: float | None = await connection.scalar(ours.returning(replicas.c.heartbeat_at))
                 if followed:
                     await connection.run_sync(self._notify, Notification(followed=followed))
