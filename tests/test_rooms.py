@@ -16,14 +16,14 @@ MAX_MODULES = 16
 """In one room."""
 MAX_ON_THE_GROUND = 5
 """Modules of server/ itself, besides `listening.py`."""
-MAX_SETTINGS = 60
+MAX_SETTINGS = 61
 """A commit that adds one raises the number and says why. A limit is a constant until a user asks."""
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
     "store": 7_800,
     "tools": 4_000,
-    "server/accounts": 2_150,
+    "server/accounts": 2_250,
     "server/agent": 14_500,
     "server/client": 4_600,
     "server/commands": 3_750,

@@ -342,7 +342,7 @@ def _new(folder: Path, loop: bool) -> int:
 
 
 def _serve(reload: bool, check: bool, **values: Any) -> int:
-    from a2a_canvas.server.commands.workers.place import is_worker
+    from a2a_canvas.server.commands.workers.worker_place import is_worker
     from a2a_canvas.server.settings.settings import SettingsError, load
 
     if reload and not check:

@@ -28,7 +28,7 @@ from a2a_canvas.server.commands.banner import banner, hints, ollama_hint, ollama
 from a2a_canvas.server.commands.database_check import DataCount, check_database
 from a2a_canvas.server.commands.open_files import raise_file_limit, throttle_accept_errors
 from a2a_canvas.server.commands.workers.parent_link import ParentLink
-from a2a_canvas.server.commands.workers.place import Place
+from a2a_canvas.server.commands.workers.worker_place import WorkerPlace
 from a2a_canvas.server.listening import is_reloaded, lent_socket, listen, use_lent
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -72,7 +72,7 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         OSError: a port is not free.
         One of `REFUSALS`.
     """
-    settings, place = load(values), Place.take()
+    settings, place = load(values), WorkerPlace.take()
     log_output.configure(settings.log_level, settings.log_format, place.number if place else 0)
     sys.setswitchinterval(SWITCH_INTERVAL)
     if settings.workers > 1 and is_reloaded():

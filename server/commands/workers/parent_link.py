@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from a2a_canvas.server.commands.workers.place import MAX_LINE
+from a2a_canvas.server.commands.workers.worker_place import MAX_LINE
 from a2a_canvas.server.metrics import Families, Metrics, families_of
 from a2a_canvas.server.protocols.edge.metrics_routes import refresh
 

@@ -24,8 +24,8 @@ from a2a_canvas.server import log_output
 from a2a_canvas.server.commands.database_check import DatabaseState, check_database
 from a2a_canvas.server.commands.own_command import own_command
 from a2a_canvas.server.commands.workers.connection_shares import connections_each
-from a2a_canvas.server.commands.workers.place import Place
 from a2a_canvas.server.commands.workers.restarts import Death, deaths_in_a_row, delay_after, is_final
+from a2a_canvas.server.commands.workers.worker_place import WorkerPlace
 from a2a_canvas.server.commands.workers.worker_process import WorkerProcess
 from a2a_canvas.server.listening import bind_shared, reserve
 from a2a_canvas.server.metrics import Families, only_counted, sum_families
@@ -124,7 +124,7 @@ class _Workers:
         with ExitStack() as stack:
             ports = [port for port in (self._settings.port, self._settings.metrics_port) if port]
             bound = {port: stack.enter_context(bind_shared(self._settings.host, port)) for port in ports}
-            place = Place(
+            place = WorkerPlace(
                 number,
                 channel=-1,
                 sockets={str(port): each.fileno() for port, each in bound.items()},

@@ -15,8 +15,8 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import IO, Final, Self
 
-from a2a_canvas.server.commands.workers.place import MAX_LINE, Place
 from a2a_canvas.server.commands.workers.restarts import Death
+from a2a_canvas.server.commands.workers.worker_place import MAX_LINE, WorkerPlace
 from a2a_canvas.server.metrics import Families
 
 CHUNK: Final = 64 * 1024
@@ -63,7 +63,7 @@ class WorkerProcess:
     async def start(
         cls,
         command: Sequence[str],
-        place: Place,
+        place: WorkerPlace,
         sum_metrics: Callable[[], Awaitable[Families]],
         on_ready: Callable[[], None],
     ) -> Self:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from a2a_canvas.server.commands.workers.place import VARIABLE
+from a2a_canvas.server.commands.workers.worker_place import VARIABLE
 from tests.database_fixtures import postgresql_url
 from tests.new_database import with_tables
 from tests.server.faults.fault_scripts import WRITE

@@ -14,7 +14,7 @@ MAX_LINE: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerPlace:
     """One worker's place among the others.
 
     Attributes:
@@ -43,5 +43,5 @@ class Place:
 
 
 def is_worker() -> bool:
-    """Whether this process was started as a worker. Ask before `Place.take`."""
+    """Whether this process was started as a worker. Ask before `WorkerPlace.take`."""
     return VARIABLE in os.environ
