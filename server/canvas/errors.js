@@ -15,7 +15,7 @@ const OTHER_FILES = "This server does not take files of this type.";
 
 /** In place of the server's words. HTTP's are positive, JSON-RPC's negative. @type {Map<number, string>} */
 export const OWN_WORDS = new Map([
-  ...[400, 405, 406, 421, -32600, -32601, -32602, -32700, -32003, -32006, -32007, -32008, -32009].map(
+  ...[400, 405, 406, 410, 421, -32600, -32601, -32602, -32700, -32003, -32006, -32007, -32008, -32009].map(
     (code) => /** @type {[number, string]} */ ([code, UNUSABLE]),
   ),
   [404, GONE],

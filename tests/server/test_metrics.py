@@ -53,7 +53,9 @@ def test_names_say_the_unit_and_what_only_grows() -> None:
 
 def test_no_label_can_name_a_user_a_task_or_a_text() -> None:
     labels = {label for series in all_series(Metrics()) for label in series.labels}
-    assert labels == {"state", "binding", "stop_reason", "direction", "provider", "kind", "tool", "outcome", "reason"}
+    assert labels == {
+        *("state", "binding", "stop_reason", "direction", "provider", "kind", "tool", "outcome", "reason", "source")
+    }
 
 
 def test_the_metrics_of_workers_are_added_except_for_what_is_the_same_in_all() -> None:

@@ -304,7 +304,7 @@ class _AfterReads:
         self._database = database
         self._left = reads
         self._then = then
-        self.write = database.write
+        self.write, self.writers = database.write, database.writers
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:

@@ -212,6 +212,7 @@ async def test_an_allowed_page_may_ask_for_anything_and_read_every_answer(
     assert {*answer.headers["access-control-expose-headers"].split(", ")} == {
         *("A2A-Extensions", "X-A2A-Extensions", "ETag", "Content-Disposition"),
         *("WWW-Authenticate", "Retry-After", "Allow", "Accept-Encoding"),
+        *("Stream-Next-Offset", "Stream-Up-To-Date", "Stream-Closed", "Stream-Cursor"),
     }
     assert "Origin" in answer.headers["vary"]
 
