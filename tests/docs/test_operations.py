@@ -1,29 +1,79 @@
-"""docs/operations.md: its addresses can be given, and its recipe is that of deploy/patroni.yml."""
+"""docs/operations.md: its commands, its broker and its recipe, which is that of deploy/patroni.yml."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 import yaml
 
+from a2a_canvas.server.broker.broker import Broker
+from a2a_canvas.server.broker.signatures import Signatures
 from a2a_canvas.server.settings.settings import PREFIX, load
 from bench.failover import FULL
+from tests.broker_fixtures import private_nats
+from tests.certificates import issue
 from tests.command_line import parsed
-from tests.docs.pages import ROOT, blocks, page
+from tests.docs.pages import ROOT, blocks, page, section
 
 PAGE = page("operations")
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 PATRONI = yaml.safe_load((ROOT / "deploy/patroni.yml").read_text())
 
 
-def test_the_servers_can_be_started_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    [url] = re.findall(rf"^    export {PREFIX}DATABASE='(\S+)'$", PAGE, re.MULTILINE)
-    monkeypatch.setenv(f"{PREFIX}DATABASE", url)
-    commands = re.findall(r"^    a2a-canvas (.+)$", PAGE, re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["db", "doctor", "serve"]
-    for command in commands:
-        parsed(*command.split())
-    assert load(parsed(*commands[-1].split())[1]).database == url
+def test_every_command_can_be_given_with_the_settings_before_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = []
+    for line in re.findall(rf"^    (export {PREFIX}(?:DATABASE|BROKER)=.+|a2a-canvas .+)$", PAGE, re.MULTILINE):
+        first, *words = shlex.split(line)
+        if first == "export":
+            monkeypatch.setenv(*words[0].split("=", 1))
+            continue
+        _, options = parsed(*words)
+        given.append(words[0])
+        if words[0] == "serve":
+            assert load(options).database.startswith("postgresql://")
+    steps = [" ".join(given[: place + 1]) for place, command in enumerate(given) if command == "serve"]
+    assert len(steps) == len({*steps}) == 4  # workers, several servers, a broker, a standby
+
+
+def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
+    told = section(PAGE, "Several servers")
+    numbers = ("no", "one", "two", "three", "four", "five")
+    assert f"{numbers[COMPOSE['services']['server']['deploy']['replicas']]} servers" in told
+    published = [port.split(":")[1] for port in COMPOSE["services"]["balancer"]["ports"]]
+    assert all(port in told for port in published)
+    assert set(re.findall(r"--scale (\w+)=", told)) <= COMPOSE["services"].keys()
+    [password] = re.findall(r"\b(\w+)=\S+ docker compose", told)
+    assert f"${{{password}:?" in (ROOT / "compose.yaml").read_text()
+
+
+@pytest.mark.process
+async def test_the_broker_is_configured_as_its_address_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = section(PAGE, "A broker")
+    [address] = re.findall(rf"^    export {PREFIX}BROKER=(\S+)$", told, re.MULTILINE)
+    [shown] = [block for block in blocks(told, "text") if "authorization" in block]
+    pem, _ = issue("localhost", tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    settings = re.sub(r'"/etc/ssl/nats\.\w+"', f'"{pem}"', shown.replace("port: 4222\n", ""))
+    with private_nats(settings) as nats:
+        here = address.replace("nats.example.com:4222", f"localhost:{nats.port}")
+        [checked] = load({"database": "postgresql://db/canvas", "broker": here}).broker
+        one, other = Broker([checked]), Broker([checked])
+        signatures, heard = Signatures(b"k" * 32), asyncio.Queue[bytes | None]()
+        other.subscribe(signatures.subject("page", "c", None), heard.put_nowait)
+        for each in (one, other):
+            each.start(signatures)
+            await each.connected.wait()
+        one.publish(signatures.subject("page", "c", "t"), b"Hello")
+        assert await heard.get() == b"Hello"
+        await one.stop()
+        await other.stop()
 
 
 def test_the_machines_of_the_recipe_are_those_of_the_configuration() -> None:

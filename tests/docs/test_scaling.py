@@ -37,7 +37,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",
         "a lease expires after": f"{LEASE_TIMING.expiry:.0f} s",
         "poll of the tables, in addition to notifications": f"every {POLL_INTERVAL:.0f} s",
-        "with [a broker](deploy.md#a-broker), a task is polled after a silence of": f"{SILENCE_SECONDS:.0f} s",
+        "with [a broker](operations.md#a-broker), a task is polled after a silence of": f"{SILENCE_SECONDS:.0f} s",
         "and its pages are read from the database if they exceed": f"{MAX_BYTES / 1024:.0f} KB",
         "one query for the credentials and shares of all streams of a server": f"every {MAX_AGE:.0f} s",
     }
