@@ -20,7 +20,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.agui.run_events import RunProjection, refusal, unavailable
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents, identity_of
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
@@ -97,7 +97,7 @@ def _encode_ready(run: RunProjection, first: Entry, following: TaskSubscription,
     """The events of an entry and of those that are ready, up to the end of the run."""
     ready: list[bytes] = []
     for entry in chain((first,), following.ready()):
-        of_entry = (run.view, entry.epoch, entry.generation)
+        of_entry = (run.view, *identity_of(entry))
         for name, make in run.pieces(entry, behind=following.has_next):
             ready.append(_sse(make()) if name is None else encoded.encode((of_entry, name), make, _sse))
         if run.ended:

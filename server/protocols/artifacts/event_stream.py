@@ -54,6 +54,7 @@ from a2a_canvas.server.tasks.presence.roster import Roster
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.annotations.annotation import AnnotationsChanged
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ T = TypeVar("T")
 
 def event_stream(
     context_id: str,
+    context_key: ContextKey,
     opening: asyncio.Future[ContextSubscription],
     activity: AsyncGenerator[Activity, None],
     presence: AsyncGenerator[Roster, None],
@@ -71,12 +73,13 @@ def event_stream(
     """The response to a client that has everything up to `last_event_id`.
 
     Args:
+        context_id, context_key: the id as the client has it, and the key.
         opening: the subscription, which may still be opening, or be refused.
         activity, presence: of the context; they are not started before the subscription is open.
         metrics: measure how late changes are sent.
         encoded: where changes are kept that others get, too.
     """
-    events = _events(context_id, opening, last_event_id, metrics, encoded)
+    events = _events(context_id, context_key, opening, last_event_id, metrics, encoded)
     beside = (
         _beside(opening, activity, "activity", activity_json),
         _beside(opening, presence, "presence", roster_json),
@@ -101,6 +104,7 @@ async def _beside(
 
 async def _events(
     context_id: str,
+    context_key: ContextKey,
     opening: asyncio.Future[ContextSubscription],
     last_event_id: str | None,
     metrics: Metrics,
@@ -119,8 +123,9 @@ async def _events(
     with suppress(StreamLost, UnauthenticatedError, Unavailable):
         async for change in changes:
             at = change.entry.at
-            yield b"".join(_encode(context_id, each, encoded) for each in chain((change,), changes.ready()))
-            del change
+            together = chain((change,), changes.ready())
+            yield b"".join(_encode(context_id, context_key, each, encoded) for each in together)
+            del change, together
             metrics.record_sent(at)
 
 
@@ -154,8 +159,9 @@ def snapshot_json(context_id: str, changed: ContextArtifact) -> dict[str, Any]:
     return _json(update, artifact.version, artifact.author)
 
 
-def _encode(context_id: str, change: ContextEntry, encoded: EncodedEvents) -> bytes:
-    key = ("context", context_id, change.incarnation, change.position)
+def _encode(context_id: str, context_key: ContextKey, change: ContextEntry, encoded: EncodedEvents) -> bytes:
+    # Contexts of several owners may have the same id.
+    key = ("context", context_key, context_id, change.incarnation, change.position)
     return encoded.encode(key, partial(_change, context_id, change), bytes)
 
 

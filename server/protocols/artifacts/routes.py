@@ -227,7 +227,7 @@ class _ArtifactsEndpoint:
             opening = await wait_for_start(_follow(context, request))
             last = request.headers.get("last-event-id")
             beside = context.activity(), context.presence()
-            return event_stream(resource.context_id, opening, *beside, last, self._metrics, self._encoded)
+            return event_stream(resource.context_id, context.key, opening, *beside, last, self._metrics, self._encoded)
         await context.check_begun()
         if isinstance(resource, ContextPresence):
             return await self._move(request, context)

@@ -6,8 +6,11 @@ Rule 2: the newest are kept, up to a number of bytes. What a slow reader needs l
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
+
+from a2a_canvas.server.tasks.record import Entry
 
 E = TypeVar("E")
 
@@ -23,7 +26,7 @@ class EncodedEvents:
 
     def __init__(self, max_bytes: int = MAX_ENCODED_BYTES) -> None:
         self._left = max_bytes
-        self._encoded: dict[Hashable, bytes] = {}
+        self._encoded: OrderedDict[Hashable, bytes] = OrderedDict()
 
     def encode(self, key: Hashable, make: Callable[[], E], write: Callable[[E], bytes]) -> bytes:
         """What `write` makes of the event that `make` makes; neither is called if it is kept under `key`."""
@@ -32,6 +35,12 @@ class EncodedEvents:
             found = self._encoded[key] = write(make())
             self._left -= len(found) + OVERHEAD_BYTES
             while self._left < 0:
-                oldest = next(iter(self._encoded))
-                self._left += len(self._encoded.pop(oldest)) + OVERHEAD_BYTES
+                _, oldest = self._encoded.popitem(last=False)
+                self._left += len(oldest) + OVERHEAD_BYTES
         return found
+
+
+def identity_of(entry: Entry) -> tuple[int, int, type]:
+    """What distinguishes an entry from all others of its task. In the database, the whole input of a call has the
+    number of the end of its block (`journal/task_log.py`, rule 3)."""
+    return entry.epoch, entry.generation, type(entry.event)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import TaskProjection
-from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents, identity_of
 from a2a_canvas.server.tasks.record import Entry
 
 EVENT_FORM: Final = "a2a_canvas.event_form"
@@ -41,7 +41,7 @@ class TaskEncoder:
 
     def encode(self, entry: Entry, *, behind: bool) -> Iterator[bytes]:
         """The events of an entry (`TaskProjection.project`)."""
-        of_entry = (self._view, entry.epoch, entry.generation)
+        of_entry = (self._view, *identity_of(entry))
         for name, make in self._projection.pieces(entry, behind=behind):
             if encoded := self._encoded.encode((of_entry, name), make, self._write):
                 yield encoded

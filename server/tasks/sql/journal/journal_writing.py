@@ -27,7 +27,6 @@ from a2a_canvas.server.tasks.sql.projections import (
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, Projection, StagedTask, TaskKey
 from a2a_canvas.server.tasks.sql.projections.named_versions import Contents
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.kept import add_kept
 
 
@@ -73,12 +72,11 @@ class JournalWork:
         self._at = at
         self._staged = staged
         self._committed = committed
-        self._incarnation = new_incarnation()
         self._written: Sequence[StagedTask] = ()
 
     def write(self, connection: Connection) -> None:
         staged = [StagedTask.from_batch(batch) for batch in self._batches]
-        commit = JournalCommit(staged, self._replica, self._at, self._staged, self._incarnation)
+        commit = JournalCommit(staged, self._replica, self._at, self._staged)
         for write in self._projections:
             write(connection, commit)
         self._written = commit.tasks

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id, shard_of
+from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.database import Dialect, insert
 from a2a_canvas.store.sql.row_statement import upsert
 from a2a_canvas.store.sql.tables import ContextKeyText, Text, incarnation, metadata, with_shard
@@ -56,9 +57,15 @@ def write(connection: Connection, commit: JournalCommit) -> None:
         context_id: (sum(each.batch.created is not None for each in some), sum(each.changes for each in some))
         for context_id, some in sorted(by_context.items())  # in order, so that two replicas cannot deadlock
     }
-    common = {"changed_at": to_microseconds(commit.at), "incarnation": commit.incarnation}
+    at = to_microseconds(commit.at)
     rows = [
-        {"context_id": context_id, "tasks": new, "position": changes, **common}
+        {
+            "context_id": context_id,
+            "tasks": new,
+            "position": changes,
+            "changed_at": at,
+            "incarnation": new_incarnation(),  # each its own: they distinguish contexts of the same name, too
+        }
         for context_id, (new, changes) in added.items()
         if new or changes
     ]

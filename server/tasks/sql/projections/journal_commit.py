@@ -87,7 +87,6 @@ class JournalCommit:
         replica: the id of this replica when the work was collected.
         at: the time of the transaction.
         staged: the contents of versions (`staged_contents`).
-        incarnation: of a context that gets its row.
         kept: the bytes to be counted, by context.
         files: those that the rows name.
     """
@@ -96,7 +95,6 @@ class JournalCommit:
     replica: str
     at: datetime
     staged: Contents
-    incarnation: int
     kept: Counter[str] = field(default_factory=Counter)
     files: dict[FileKey, KeptFile] = field(default_factory=dict)
 

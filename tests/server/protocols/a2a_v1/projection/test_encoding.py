@@ -98,6 +98,18 @@ def test_an_event_is_projected_and_encoded_once_for_all_who_see_the_same() -> No
     assert counts == {"one": 7, "another": 7}
 
 
+def test_the_stored_input_of_a_call_and_the_end_of_its_block_have_one_number_and_are_two_events() -> None:
+    activated = ActivatedExtensions(turn=True)
+    projection = TaskProjection(BEGIN, activated, ends_at_pause=True, as_json=True)
+    encoder = TaskEncoder(EncodedEvents(), projection, EVENT_JSON)
+    stored = [
+        Entry(1, 5, BEGIN.changed_at, event) for event in (ev.ToolInputAdded(PLACE, "T", "{}"), ev.BlockStopped(PLACE))
+    ]
+    sent = [event for entry in stored for event in encoder.encode(entry, behind=False)]
+    assert b"tool_use_input_delta" in sent[0]
+    assert b"content_block_stop" in sent[1]
+
+
 def test_another_epoch_of_a_task_is_encoded_anew() -> None:
     encoded = EncodedEvents()
     projection = TaskProjection(BEGIN, ActivatedExtensions(), ends_at_pause=True, as_json=True)

@@ -16,10 +16,12 @@ from sqlalchemy import insert, select
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
+from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.store.changes import Change, EditText, Undo
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError, VersionNotFound, VersionPruned
+from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.models import Artifact, Ref, Version
 from a2a_canvas.store.sql import artifact_lease
 from a2a_canvas.store.sql.database import Database
@@ -173,6 +175,18 @@ async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_
     new = await a.backend.journal.follow_context("c")
     assert new.snapshot.incarnation not in (None, old.snapshot.incarnation)
     assert new.snapshot.artifacts["doc"].artifact.content.text == "new"
+
+
+async def test_contexts_that_begin_in_one_transaction_have_incarnations_of_their_own(harness) -> None:
+    journal, keys = (await harness.start()).backend.journal, [context_key(owner, "notes") for owner in ("ann", "bob")]
+    for number, key in enumerate(keys):
+        await journal.create(
+            TaskRecord(f"t{number}", key, "", datetime(2026, 1, 1, tzinfo=UTC), history=(said("m", "Go"),))
+        )
+    await journal.flushed("t1")
+    found = [(await journal.follow_context(key)).snapshot.incarnation for key in keys]
+    assert None not in found
+    assert len({*found}) == len(keys)
 
 
 @pytest.mark.postgres
