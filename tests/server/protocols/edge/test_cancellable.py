@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from a2a_canvas.server.protocols.edge import cancellable
 from a2a_canvas.server.protocols.edge.cancellable import Cancellable
 
 
@@ -59,6 +60,28 @@ async def test_a_task_that_is_cancelled_from_outside_is_cancelled() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_block_that_swallows_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancellable, "AGAIN_SECONDS", 0.0)
+    block, swallowed = Cancellable(), 0
+
+    async def swallow() -> str:
+        nonlocal swallowed
+        with block:
+            while swallowed < 3:
+                try:
+                    await asyncio.get_running_loop().create_future()
+                except asyncio.CancelledError:
+                    swallowed += 1
+            await asyncio.get_running_loop().create_future()
+        return "after the block"
+
+    task = asyncio.create_task(swallow())
+    await asyncio.sleep(0)
+    block.cancel()
+    assert await task == "after the block"
+    assert (swallowed, task.cancelling()) == (3, 0)
 
 
 async def test_an_error_and_an_ordinary_end_pass() -> None:
