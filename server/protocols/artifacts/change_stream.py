@@ -181,6 +181,7 @@ class _ArtifactReader:
         end = await self._context.task_end(self._task) if self._task else None
         reading = await self._context.read_artifact(self._artifact_id, after)
         end_with_credential(reading.following, self._scope)
+        await reading.following.check()
         self.following = reading.following
         if not isinstance(after, Place):
             whole = [whole_json(reading.whole)] if reading.whole else []
@@ -297,6 +298,8 @@ async def _events(reader: _ArtifactReader, answer: StreamAnswer, cursor: int) ->
     try:
         yield _event(answer, cursor := next_cursor(tick_at(time()), cursor))
         while not answer.complete:
+            if asyncio.get_running_loop().time() >= until:
+                return
             answer = await reader.read(answer.place)
             yield _event(answer, cursor := next_cursor(tick_at(time()), cursor))
         if answer.closed:

@@ -149,6 +149,10 @@ class ContextSubscription:
         """Have it end with what `check` raises, which is asked now and again."""
         self._cursor = GuardedCursor(self._cursor, check)
 
+    async def check(self) -> None:
+        """Raises what ends it, if it may not go on: for who subscribes again and again, and seldom waits for long."""
+        await self._cursor.check()
+
     def __aiter__(self) -> ContextChanges:
         return ContextChanges(self._cursor, self.snapshot.position)
 

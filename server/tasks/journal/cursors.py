@@ -121,6 +121,11 @@ class Cursor(Generic[T]):
         self._slice_end = 0.0
         self._clock = perf_counter
 
+    async def check(self) -> None:
+        """Raises what ends an iteration that may not go on."""
+        for check in self.checks:
+            await check()
+
     @property
     def has_next(self) -> bool:
         """Whether the next item is there already."""
@@ -177,8 +182,7 @@ class GuardedCursor(Cursor[T]):
         while True:
             if clock() >= self._due or self._checked != self._log.checks_due:
                 self._checked = self._log.checks_due
-                for check in self.checks:
-                    await check()
+                await self.check()
                 self._due = clock() + CHECK_SECONDS
             if self.has_next:
                 return await self._next()

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from a2a_canvas.server.accounts.sharing import InMemoryShares, Sharing
 from a2a_canvas.server.agent.events import TurnEvent
@@ -90,7 +91,7 @@ class ArtifactHarness:
 
 
 @asynccontextmanager
-async def served(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+async def served(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
     """The application on loopback."""
     async with (
         serving_app(lambda _: app) as url,

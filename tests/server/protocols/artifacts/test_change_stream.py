@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.accounts.access import Access
 from a2a_canvas.server.accounts.sharing import InMemoryShares, Sharing
@@ -33,10 +34,13 @@ from a2a_canvas.server.protocols.artifacts.change_forms import (
     tick_at,
 )
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
+from a2a_canvas.server.protocols.edge.http_requests import STREAM_CHECK
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.journal import context_log
 from a2a_canvas.server.tasks.journal.artifact_readings import Place
+from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import context_changes
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
@@ -61,6 +65,7 @@ class Door:
 
     def __init__(self, harness: ContextHarness, client: httpx.AsyncClient) -> None:
         self.backend, self.clock, self.client = harness.backend, harness.clock, client
+        self.credential_ended = False
         self._writers: dict[str, EventedArtifactStore] = {}
 
     async def writer(self, task: str) -> EventedArtifactStore:
@@ -73,6 +78,10 @@ class Door:
             await self.backend.journal.flushed(task)
             self._writers[task] = EventedArtifactStore(self.backend.store, listener(emit))
         return self._writers[task]
+
+    async def check_credential(self) -> None:
+        if self.credential_ended:
+            raise UnauthenticatedError
 
     async def change(self, change: Change, task: str = "a", artifact: str = "doc") -> None:
         writer, ref = await self.writer(task), Ref(context_key("", "ctx"), artifact, task)
@@ -161,8 +170,23 @@ async def open_door(backend: str, folder: Path) -> AsyncIterator[Door]:
         contexts = Contexts(access, parts.journal, parts.store, parts.contexts)
         sharing = Sharing(access, shares, harness.clock, ids("share"), "http://here")
         app = Starlette(routes=[*artifact_routes(contexts, sharing, BodyLimits())])
-        async with served(app) as client:
-            yield Door(harness, client)
+        checked = _Checked(app)
+        async with served(checked) as client:
+            door = Door(harness, client)
+            checked.check = door.check_credential
+            yield door
+
+
+class _Checked:
+    """Serves requests with a credential that may end."""
+
+    check: Check
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app({**scope, STREAM_CHECK: self.check}, receive, send)
 
 
 # --------------------------------------------------------------------- the law, at random
@@ -372,6 +396,42 @@ async def test_events_are_messages_and_then_where_they_lead(backend: str, tmp_pa
         assert shown_of(copy.artifact) == await door.shown()
         assert controls[-1] == {"streamNextOffset": await door.offset(), "streamClosed": True, "upToDate": True}
     assert all("streamCursor" in each for each in controls[:-1])
+
+
+async def test_a_long_poll_that_other_changes_wake_ends_with_its_credential(tmp_path: Path) -> None:
+    async with open_door("memory", tmp_path) as door:
+        await door.change(adding("x"))
+        polling = asyncio.create_task(door.get(await door.offset(), live="long-poll"))
+        await door.get("now")
+        door.credential_ended = True
+        async with asyncio.timeout(8):
+            while not polling.done():
+                await door.change(adding("y"), artifact="other")
+                await asyncio.sleep(0.1)
+        assert polling.result().status_code == 401
+
+
+@pytest.mark.parametrize("end", ["credential", "time"])
+async def test_events_of_a_reader_who_is_behind_end_in_time(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context_changes, "PAGES_PER_READING", 1)
+    async with open_door("sqlite", tmp_path) as door:
+        await door.change(adding("0"))
+        offset = await door.offset()
+        for n in range(3):
+            await door.change(adding(str(n)))
+        make, made = change_stream._event, []
+
+        def end_after_first(answer: change_stream.StreamAnswer, cursor: int) -> bytes:
+            made.append(answer.complete)
+            door.credential_ended = end == "credential"
+            return make(answer, cursor)
+
+        monkeypatch.setattr(change_stream, "_event", end_after_first)
+        monkeypatch.setattr(change_stream, "SSE_SECONDS", 60 if end == "credential" else 0)
+        assert (await door.get(offset, live="sse")).status_code == 200
+        assert made == [False]
 
 
 # --------------------------------------------------------------------- the end of a task
