@@ -54,7 +54,7 @@ from a2a_canvas.server.protocols.edge.http_requests import (
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.contexts import Context
-from a2a_canvas.server.tasks.errors import ChangesGone, StreamLost
+from a2a_canvas.server.tasks.errors import ChangesGone, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.artifact_readings import (
     After,
     Place,
@@ -62,7 +62,7 @@ from a2a_canvas.server.tasks.journal.artifact_readings import (
 )
 from a2a_canvas.server.tasks.journal.context_log import ContextEntry, ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.text.unicode import valid_id
 
 MAX_AGE: Final = 5
@@ -75,6 +75,9 @@ PRIVATE: Final = {"Cache-Control": "private, no-store"}
 EVENTS: Final = {"Cache-Control": "private, no-store, no-cache", "Content-Type": "text/event-stream"}
 """As the protocol's clients compare them."""
 PUBLIC: Final = {"Cache-Control": f"public, max-age={MAX_AGE}", "Vary": "Authorization"}
+
+_ENDINGS = (ArtifactNotFound, ChangesGone, StreamLost, TaskNotFound, UnauthenticatedError, Unavailable)
+"""What ends a stream (rule 5): also the context may be removed between two readings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +311,7 @@ async def _events(reader: _ArtifactReader, answer: StreamAnswer, cursor: int) ->
             async for answer in changes:
                 if answer.messages or answer.closed:
                     yield _event(answer, cursor := next_cursor(tick_at(time()), cursor))
-    except (ChangesGone, StreamLost, UnauthenticatedError, Unavailable):
+    except _ENDINGS:
         return  # the client asks again, and gets the reason
     finally:
         await reader.close()

@@ -39,7 +39,7 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.journal import context_log
-from a2a_canvas.server.tasks.journal.artifact_readings import Place
+from a2a_canvas.server.tasks.journal.artifact_readings import After, Place
 from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import context_changes
@@ -432,6 +432,30 @@ async def test_events_of_a_reader_who_is_behind_end_in_time(
         monkeypatch.setattr(change_stream, "SSE_SECONDS", 60 if end == "credential" else 0)
         assert (await door.get(offset, live="sse")).status_code == 200
         assert made == [False]
+
+
+@pytest.mark.parametrize("query", [{}, {"task": "a"}])
+async def test_events_end_when_the_context_is_removed_between_readings(
+    query: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context_changes, "PAGES_PER_READING", 1)
+    async with open_door("sqlite", tmp_path) as door:
+        await door.change(adding("0"))
+        offset = await door.offset()
+        for n in range(3):
+            await door.change(adding(str(n)))
+        await door.end()
+        read, readings = change_stream._ArtifactReader.read, []
+
+        async def remove_and_read(self: change_stream._ArtifactReader, after: After, tick: int | None = None) -> Any:
+            readings.append(after)
+            if len(readings) == 2:
+                assert (await door.client.delete("/artifacts/ctx")).status_code == 204
+            return await read(self, after, tick)
+
+        monkeypatch.setattr(change_stream._ArtifactReader, "read", remove_and_read)
+        events = await door.get(offset, live="sse", **query)
+        assert (events.status_code, events.text.count("streamNextOffset"), len(readings)) == (200, 1, 2)
 
 
 # --------------------------------------------------------------------- the end of a task
