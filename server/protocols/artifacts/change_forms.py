@@ -21,6 +21,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_
 from a2a_canvas.server.protocols.artifacts.refusals import invalid_value
 from a2a_canvas.server.tasks.journal.artifact_readings import After, Place
 from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content, TextPart
 from a2a_canvas.store.text.wording import format_value
 
@@ -105,21 +106,22 @@ class TickEnds:
     """Up to which position long polls see each context at a tick: as it was when the first of them asked (rule 3)."""
 
     def __init__(self) -> None:
-        self._ends: dict[int, tuple[int, int]] = {}  # by incarnation; the oldest tick first
+        self._ends: dict[tuple[ContextKey, int], tuple[int, int]] = {}  # the oldest tick first
 
-    def end(self, tick: int, newest: Place) -> tuple[int, int]:
+    def end(self, tick: int, context_id: ContextKey, newest: Place) -> tuple[int, int]:
         """The position at a tick of the context whose newest change is at `newest`, after that tick.
 
-        If others have asked at a later tick meanwhile, it is that tick and its position.
+        If others have asked at the next tick meanwhile, it is that tick and its position. A tick after the next one is
+        from before the clock was set back: until it came again, nobody would see a change.
         """
-        known, end = self._ends.get(newest.incarnation, (-1, 0))
-        if known >= tick:
-            return known, end
-        self._ends.pop(newest.incarnation, None)
-        self._ends[newest.incarnation] = tick, newest.position
-        while next(iter(self._ends.values()))[0] < tick - 1:
+        key = context_id, newest.incarnation
+        known, end = self._ends.pop(key, (-1, 0))
+        if not tick <= known <= tick + 1:
+            known, end = tick, newest.position
+        self._ends[key] = known, end
+        while not tick - 1 <= next(iter(self._ends.values()))[0] <= tick + 1:
             del self._ends[next(iter(self._ends))]
-        return tick, newest.position
+        return known, end
 
 
 def whole_json(artifact: ContextArtifact) -> dict[str, Any]:

@@ -191,7 +191,7 @@ class _ArtifactReader:
             return StreamAnswer(whole, reading.place, complete=True, closed=end is not None, tick=tick)
         newest = last = reading.place.position
         if tick is not None and reading.complete:
-            tick, end_of_tick = self._ends.end(tick, reading.place)
+            tick, end_of_tick = self._ends.end(tick, self._context.key, reading.place)
             last = max(after.position, end_of_tick)
         if end:
             last = min(last, max(after.position, end.position))

@@ -510,16 +510,21 @@ def test_polls_end_together_after_ten_to_thirty_seconds(now: float) -> None:
 
 
 def test_all_polls_of_a_tick_see_what_the_first_one_saw() -> None:
-    ends = TickEnds()
-    assert [ends.end(1, Place(5, 10)), ends.end(1, Place(5, 12)), ends.end(1, Place(6, 3))] == [
-        (1, 10),
-        (1, 10),
-        (1, 3),
-    ]
-    assert [ends.end(2, Place(5, 12)), ends.end(1, Place(5, 13)), ends.end(9, Place(5, 20))] == [
-        (2, 12),
-        (2, 12),
-        (9, 20),
+    ends, one, other = TickEnds(), context_key("", "one"), context_key("", "other")
+    assert [ends.end(1, one, Place(5, each)) for each in (10, 12)] == [(1, 10)] * 2
+    assert [ends.end(1, other, Place(5, 3)), ends.end(1, one, Place(6, 4))] == [(1, 3), (1, 4)]
+    assert [ends.end(tick, one, Place(5, 12 + tick)) for tick in (2, 1, 9)] == [(2, 14), (2, 14), (9, 21)]
+    assert len(ends._ends) == 1
+
+
+def test_polls_go_on_when_the_clock_is_set_back() -> None:
+    ends, context = TickEnds(), context_key("", "c")
+    ends.end(100, context_key("", "other"), Place(1, 1))
+    assert [ends.end(tick, context, Place(5, n)) for n, tick in enumerate((100, 90, 90, 91))] == [
+        (100, 0),
+        (90, 1),
+        (90, 1),
+        (91, 3),
     ]
     assert len(ends._ends) == 1
 
