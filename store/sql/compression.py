@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import threading
 
-from zstandard import DICT_TYPE_RAWCONTENT, ZstdCompressionDict, ZstdCompressor, ZstdDecompressor, ZstdError
+from zstandard import (
+    DICT_TYPE_RAWCONTENT,
+    ZstdCompressionDict,
+    ZstdCompressor,
+    ZstdDecompressor,
+    ZstdError,
+    frame_content_size,
+)
 
 _TYPICAL = (
     b'{"task_id":"","context_id":"","owner":"","changed_at":"2026-01-01T00:00:00.000000+00:00","state":'
@@ -87,3 +94,13 @@ def decompress(data: bytes) -> str:
         except (ValueError, ZstdError):
             pass
     return data.decode(errors="replace")
+
+
+def text_size(data: bytes) -> int:
+    """The bytes of the text that `decompress` makes of these, without making it."""
+    if data.startswith(ZSTD_BEGIN):
+        try:
+            return max(len(data), frame_content_size(data))
+        except ZstdError:
+            pass
+    return len(data)

@@ -19,6 +19,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from time import time
 from typing import Any, Final, Self
 
@@ -45,6 +47,7 @@ from a2a_canvas.server.protocols.artifacts.change_forms import (
 )
 from a2a_canvas.server.protocols.artifacts.raw_content import JSON
 from a2a_canvas.server.protocols.artifacts.refusals import invalid_value
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.protocols.edge.http_requests import (
     caller_of,
     end_with_credential,
@@ -70,6 +73,9 @@ MAX_AGE: Final = 5
 
 SSE_SECONDS: Final = 60.0
 """After so long a stream ends; its client continues with another."""
+
+MESSAGES_PER_STEP: Final = 50
+"""What is encoded before others run: half a millisecond, if the messages are short."""
 
 PRIVATE: Final = {"Cache-Control": "private, no-store"}
 EVENTS: Final = {"Cache-Control": "private, no-store, no-cache", "Content-Type": "text/event-stream"}
@@ -100,12 +106,13 @@ class StreamAnswer:
     """Messages, and what the reader has with them.
 
     Attributes:
+        messages: as JSON.
         complete: there is nothing after `place` yet.
         closed: there will be nothing after `place`.
         tick: at which a reader who waits is answered.
     """
 
-    messages: Sequence[dict[str, Any]]
+    messages: Sequence[bytes]
     place: Place
     complete: bool
     closed: bool
@@ -113,7 +120,7 @@ class StreamAnswer:
 
     @property
     def body(self) -> bytes:
-        return to_json(self.messages)
+        return b"[%b]" % b",".join(self.messages)
 
 
 def stream_query(request: Request) -> StreamQuery:
@@ -134,17 +141,18 @@ def stream_query(request: Request) -> StreamQuery:
 
 
 async def read_stream(
-    request: Request, context: Context, artifact_id: str, query: StreamQuery, ends: TickEnds
+    request: Request, context: Context, artifact_id: str, query: StreamQuery, ends: TickEnds, encoded: EncodedEvents
 ) -> ASGIApp:
     """The answer to a reader. A long poll takes up to 30 seconds, a stream of events 60.
 
     Args:
         ends: of all long polls of this server.
+        encoded: where messages are kept that others get, too.
 
     Raises:
         ArtifactNotFound, TaskNotFound, ChangesGone, StreamLost, Unavailable, UnauthenticatedError.
     """
-    reader = _ArtifactReader(request, context, artifact_id, query.task, ends)
+    reader = _ArtifactReader(request, context, artifact_id, query.task, ends, encoded)
     if request.method == "HEAD":
         tail = await reader.read("now")
         return Response(headers={**_headers(tail), **PRIVATE, "Content-Type": JSON})
@@ -170,8 +178,17 @@ class _ArtifactReader:
     following: ContextSubscription
     behind = False
 
-    def __init__(self, request: Request, context: Context, artifact_id: str, task: str, ends: TickEnds) -> None:
+    def __init__(
+        self,
+        request: Request,
+        context: Context,
+        artifact_id: str,
+        task: str,
+        ends: TickEnds,
+        encoded: EncodedEvents,
+    ) -> None:
         self._ends = ends
+        self._encoded = encoded
         self._scope = request.scope
         self._context = context
         self._artifact_id = artifact_id
@@ -187,7 +204,7 @@ class _ArtifactReader:
         await reading.following.check()
         self.following = reading.following
         if not isinstance(after, Place):
-            whole = [whole_json(reading.whole)] if reading.whole else []
+            whole = [to_json(whole_json(reading.whole))] if reading.whole else []
             return StreamAnswer(whole, reading.place, complete=True, closed=end is not None, tick=tick)
         newest = last = reading.place.position
         if tick is not None and reading.complete:
@@ -198,7 +215,11 @@ class _ArtifactReader:
         place = reading.place._replace(position=min(last, newest))
         closed = end is not None and place.position >= end.position
         self.behind = place.position < newest
-        messages = [change_json(each) for each in reading.changes if each.position <= last]
+        messages = []
+        for number, each in enumerate(takewhile(lambda each: each.position <= last, reading.changes)):
+            if number and number % MESSAGES_PER_STEP == 0:
+                await asyncio.sleep(0)
+            messages.append(self._message(each))
         return StreamAnswer(messages, place, reading.complete or closed, closed, tick)
 
     async def wait(self, seconds: float) -> bool:
@@ -216,13 +237,17 @@ class _ArtifactReader:
                     return
                 place = place._replace(position=entries[-1].position)
                 found = (each for each in entries if changes_artifact(each, self._artifact_id))
-                yield StreamAnswer([*map(change_json, found)], place, complete=True, closed=False)
+                yield StreamAnswer([*map(self._message, found)], place, complete=True, closed=False)
 
     async def close(self) -> None:
         """Wait for nothing any more."""
         if self._end:
             self._end.cancel()
             await asyncio.wait((self._end,))
+
+    def _message(self, change: ContextEntry) -> bytes:
+        key = ("stream", self._context.key, change.incarnation, change.position)
+        return self._encoded.encode(key, partial(change_json, change), to_json)
 
     async def _end_of_task(self) -> asyncio.Future[None] | None:
         if self._task and not self._end:

@@ -244,7 +244,7 @@ class _ArtifactsEndpoint:
         query = stream_query(request)
         if query.live:
             counted.enter_context(self._meter.stream(caller_of(request).account))
-        return await read_stream(request, context, resource.artifact_id, query, self._tick_ends)
+        return await read_stream(request, context, resource.artifact_id, query, self._tick_ends, self._encoded)
 
     async def _read(
         self, request: Request, resource: ArtifactList | ArtifactResource, context: Context, prefix: str

@@ -12,6 +12,7 @@ from a2a_canvas.store.sql.compression import (
     compress_bytes,
     decompress,
     decompress_bytes,
+    text_size,
 )
 from a2a_canvas.store.text.unicode import replace_unstorable
 
@@ -58,3 +59,14 @@ def test_bytes_that_are_too_long_are_not_compressed() -> None:
     data = bytes(COMPRESSED_AT_MOST + 1)
     assert compress_bytes(data) is data
     assert decompress_bytes(compress_bytes(ZSTD_BEGIN + data)) == ZSTD_BEGIN + data
+
+
+@given(text=texts)
+@example(text=f"[{CHANGE},{CHANGE}]")
+@example(text="a" * COMPRESSED_AT_MOST)
+def test_how_long_a_text_is_is_known_without_making_it(text: str) -> None:
+    assert text_size(compress(text) or text.encode()) == len(text.encode())
+
+
+def test_damaged_bytes_are_as_long_as_they_are() -> None:
+    assert text_size(ZSTD_BEGIN) == len(ZSTD_BEGIN)

@@ -5,6 +5,7 @@ Rule 1: positions have no gaps, so a gap between pages means that pages have bee
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -23,12 +24,16 @@ from a2a_canvas.server.tasks.sql.projections.pages import read_changes, read_las
 from a2a_canvas.server.tasks.sql.projections.records import read_state
 from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.sql.compression import text_size
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 PAGES_PER_READING = 200
 BYTES_PER_READING = 4 * 1024 * 1024
-"""Of the versions that pages name; the first page is read however much it names."""
+"""Of pages, and of the versions that they name; the first page is read however much that is."""
+
+BYTES_PER_STEP = 32 * 1024
+"""Of pages that are decoded before others run: 2 ms, unless a single page takes longer."""
 
 
 class ReadChanges(NamedTuple):
@@ -61,7 +66,7 @@ async def read_changes_of(
         found = _take_bounded(await read_changes(connection, context_id, after.position, PAGES_PER_READING))
         contents = (await read_contents(connection, found, versions)).get(context_id, NO_CONTENTS)
         files = (await read_named_files(connection, found)).get(context_id, NO_FILES)
-    changes = _changes_after(after, found, contents, files)
+    changes = await _changes_after(after, found, contents, files)
     last = changes[-1].position if changes else after.position
     if last == after.position:
         raise ChangesGone
@@ -80,21 +85,27 @@ async def read_task_end(database: Database, context_id: ContextKey, task_id: str
 def _take_bounded(found: Sequence[Row[Any]]) -> Sequence[Row[Any]]:
     size = 0
     for number, page in enumerate(found):
-        size += sum(each.size for each in names_of_json(page.named))
+        size += text_size(page.entries) + sum(each.size for each in names_of_json(page.named))
         if number and size > BYTES_PER_READING:
             return found[:number]
     return found
 
 
-def _changes_after(after: Place, found: Sequence[Row[Any]], contents: Contents, files: Files) -> list[ContextEntry]:
+async def _changes_after(
+    after: Place, found: Sequence[Row[Any]], contents: Contents, files: Files
+) -> list[ContextEntry]:
     """The changes in pages, as far as none is missing.
 
     Raises:
         ChangesGone: the first is missing, cannot be decoded, or has lost the content of a version.
     """
     changes: list[ContextEntry] = []
-    position = after.position
+    position, decoded = after.position, 0
     for page in found:
+        if decoded >= BYTES_PER_STEP:
+            decoded = 0
+            await asyncio.sleep(0)
+        decoded += text_size(page.entries)
         if any((each.artifact_id, each.number) not in contents for each in names_of_json(page.named)):
             break
         try:

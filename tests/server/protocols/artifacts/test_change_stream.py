@@ -335,16 +335,35 @@ async def test_without_a_database_the_last_changes_are_kept(tmp_path: Path, monk
         assert [(await door.get(each)).status_code for each in offsets] == [410, 410, *[200] * 11]
 
 
-async def test_a_reading_is_bounded_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_changes, "PAGES_PER_READING", 3)
+@pytest.mark.parametrize("bound", [{"PAGES_PER_READING": 3}, {"BYTES_PER_READING": 40_000, "BYTES_PER_STEP": 1}])
+async def test_a_reading_is_bounded_and_continues(
+    bound: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in bound.items():
+        monkeypatch.setattr(context_changes, name, value)
     async with open_door("sqlite", tmp_path) as door:
         await door.change(adding("0"))
         copy = Copy()
         await copy.read_on(door)
         for n in range(1, 8):
-            await door.change(adding(str(n)))
+            await door.change(adding(str(n) * 12_000))
         complete = [await copy.read_on(door) for _ in range(3)]
-        assert (complete, shown_of(copy.artifact)[1]) == ([False, False, True], "01234567")
+        expected = "".join(["0", *(str(n) * 12_000 for n in range(1, 8))])
+        assert (complete, shown_of(copy.artifact)[1]) == ([False, False, True], expected)
+
+
+async def test_a_change_is_encoded_once_for_all_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, made = change_stream.change_json, []
+    monkeypatch.setattr(change_stream, "change_json", lambda change: made.append(change.position) or make(change))
+    monkeypatch.setattr(change_stream, "MESSAGES_PER_STEP", 1)
+    async with open_door("sqlite", tmp_path) as door:
+        await door.change(adding("0"))
+        offset = await door.offset()
+        for n in range(1, 4):
+            await door.change(adding(str(n)))
+        messages = [(await door.get(offset, **query)).json() for query in ({}, {"live": "long-poll"}, {})]
+        assert (messages, [each["parts"][0]["text"] for each in messages[0]]) == ([messages[0]] * 3, ["1", "2", "3"])
+        assert made == [2, 3, 4]
 
 
 # --------------------------------------------------------------------- waiting
