@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import changes_context
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, names_of_json
@@ -29,6 +30,8 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 PAGES_PER_READING = 200
+PAGES_PER_QUERY = 20
+"""A page may have 10 MB, so those that are read beyond the bound are few."""
 BYTES_PER_READING = 4 * 1024 * 1024
 """Of pages, and of the versions that they name; the first page is read however much that is."""
 
@@ -63,7 +66,7 @@ async def read_changes_of(
             raise ChangesGone
         if latest[0].position <= after.position:
             return ReadChanges((), Place(incarnation, newest), newest)
-        found = _take_bounded(await read_changes(connection, context_id, after.position, PAGES_PER_READING))
+        found = await _read_bounded(connection, context_id, after.position)
         contents = (await read_contents(connection, found, versions)).get(context_id, NO_CONTENTS)
         files = (await read_named_files(connection, found)).get(context_id, NO_FILES)
     changes = await _changes_after(after, found, contents, files)
@@ -82,12 +85,20 @@ async def read_task_end(database: Database, context_id: ContextKey, task_id: str
         return TaskEnd(await read_last_position(connection, context_id, task_id)) if state.terminal else None
 
 
-def _take_bounded(found: Sequence[Row[Any]]) -> Sequence[Row[Any]]:
+async def _read_bounded(connection: AsyncConnection, context_id: ContextKey, position: int) -> Sequence[Row[Any]]:
+    """The pages with changes after a position, as many as are read at once."""
+    found: list[Row[Any]] = []
     size = 0
-    for number, page in enumerate(found):
-        size += text_size(page.entries) + sum(each.size for each in names_of_json(page.named))
-        if number and size > BYTES_PER_READING:
-            return found[:number]
+    while limit := min(PAGES_PER_QUERY, PAGES_PER_READING - len(found)):
+        some = await read_changes(connection, context_id, position, limit)
+        for page in some:
+            size += text_size(page.entries) + sum(each.size for each in names_of_json(page.named))
+            if found and size > BYTES_PER_READING:
+                return found
+            found.append(page)
+        if len(some) < limit:
+            break
+        position = some[-1].position
     return found
 
 

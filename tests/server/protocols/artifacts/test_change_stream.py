@@ -335,7 +335,14 @@ async def test_without_a_database_the_last_changes_are_kept(tmp_path: Path, monk
         assert [(await door.get(each)).status_code for each in offsets] == [410, 410, *[200] * 11]
 
 
-@pytest.mark.parametrize("bound", [{"PAGES_PER_READING": 3}, {"BYTES_PER_READING": 40_000, "BYTES_PER_STEP": 1}])
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"PAGES_PER_READING": 3},
+        {"PAGES_PER_READING": 3, "PAGES_PER_QUERY": 1},
+        {"BYTES_PER_READING": 40_000, "PAGES_PER_QUERY": 2, "BYTES_PER_STEP": 1},
+    ],
+)
 async def test_a_reading_is_bounded_and_continues(
     bound: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
