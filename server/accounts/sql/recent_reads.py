@@ -2,7 +2,8 @@
 
 Rule 1: what is in memory is read again when somebody asks for it and it is older than MAX_AGE, or than its reader says.
         Those that ask for the same at the same time wait for one query; a query that failed is not believed.
-Rule 2: what is asked for again and again is read together: so the checks of all streams are one query a second.
+Rule 2: what is asked for again and again is read together: so the checks of all streams are one query a second, and
+        one after a `clear`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ def default_age(took: float) -> float:
 
 @dataclass(slots=True)
 class _Reading(Generic[K, V]):
-    """A query: when it began, its answers with the seconds that it took, and whether they were asked for again."""
+    """A query: when it began, its answers with the seconds that it took, and how they were asked for.
+
+    Attributes:
+        asked: when somebody asked last.
+        used: whether they were asked for again.
+        stale: they are not believed.
+    """
 
     begun: float
     task: asyncio.Task[tuple[Mapping[K, V], float]]
+    asked: float
     used: bool = False
+    stale: bool = False
 
 
 class RecentReads(Generic[K, V]):
@@ -68,30 +77,35 @@ class RecentReads(Generic[K, V]):
     async def get(self, key: K) -> V:
         """The answer, as it was a moment ago; raises what `read` raises."""
         now, known = self._clock(), self._reads.get(key)
-        if known and self._counts(now - known.begun, known.task):
-            known.used = True
+        if known and not known.stale and self._counts(now - known.begun, known.task):
+            known.used, known.asked = True, now
         else:
             known = self._begin(key, known, now)
         return (await asyncio.shield(known.task))[0][key]
 
     def clear(self) -> None:
-        """Believe nothing that was read before."""
-        self._reads.clear()
+        """Believe nothing that was read before, or is being read."""
+        for known in self._reads.values():  # kept to be read together, as all askers come at once
+            known.stale = True
 
     def _begin(self, key: K, earlier: _Reading[K, V] | None, now: float) -> _Reading[K, V]:
         # What is asked for again and again, as by streams, is read together from then on.
         several = self._reads.items() if self._read_all and earlier else ()
         keys = {key, *(other for other, known in several if self._is_due(now, known))}
-        reading = _Reading[K, V](now, asyncio.create_task(self._read_and_time(keys, now), name="recent read"))
-        for each in keys:
-            # Each has its own mark of use.
-            self._reads[each] = _Reading(now, reading.task)
+        task = asyncio.create_task(self._read_and_time(keys, now), name="recent read")
+        for each in keys - {key}:
+            # Each has its own marks of use.
+            self._reads[each] = _Reading(now, task, self._reads[each].asked)
             self._reads.move_to_end(each)
+        self._reads[key] = reading = _Reading(now, task, now)
+        self._reads.move_to_end(key)
         while len(self._reads) > MAX_REMEMBERED:
             self._reads.popitem(last=False)
         return reading
 
     def _is_due(self, now: float, known: _Reading[K, V]) -> bool:
+        if known.stale:
+            return now - known.asked < 2 * MAX_AGE
         return known.used and known.task.done() and now - known.begun >= MAX_AGE / 2
 
     def _counts(self, age: float, reading: asyncio.Task[tuple[Mapping[K, V], float]]) -> bool:
