@@ -73,8 +73,8 @@ async def follow(replica: Replica, task_id: str) -> TaskSubscription:
     following = await replica.runtime.follow(task_id, ANONYMOUS)
     async with asyncio.timeout(SOON):
         await subscribed.wait()
-        while replica.backend.journal._tails._refreshing._reading:
-            await asyncio.wait(replica.backend.journal._tails._refreshing._reading)
+        while reading := replica.backend.journal._tails._refreshing._reading:
+            await asyncio.wait((reading,))
     return following
 
 
