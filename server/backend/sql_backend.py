@@ -30,6 +30,7 @@ from a2a_canvas.server.accounts.sql.sql_secrets import SqlSecrets
 from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.backend.broker_use import BrokerUse
+from a2a_canvas.server.backend.spaced_call import SpacedCall
 from a2a_canvas.server.broker.broker import Broker
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
@@ -68,6 +69,9 @@ PROBE_TIMEOUT = 1.5
 """Seconds that the database has to answer a readiness probe."""
 MAX_WRITE_FAILURES = 2
 """How often something of a task may fail to be written; at the next failure its row alone is set to failed."""
+REVOCATION_INTERVAL = 0.2
+"""Seconds between two checks of all streams because a share or a credential has changed: however many changes a user
+makes, the others are served."""
 
 
 class SqlBackend:
@@ -114,6 +118,8 @@ class SqlBackend:
         )
         self.contexts = SqlContexts(database, self.store.frozen, self._notify_all, self.journal.refresh_all)
         self._access_reads = AccessReads(database)
+        self._revoke = SpacedCall(self._tell_revoked, REVOCATION_INTERVAL)
+        self._on_revoked = SpacedCall(self._hear_revoked, REVOCATION_INTERVAL)
         self.shares = SqlShares(database, lock_to_share, now, reads=self._access_reads, revoked=self._revoke)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
@@ -429,12 +435,12 @@ class SqlBackend:
         elif active:  # tasks and contexts are told by their pages
             self.broker.notify(connection, Notification(active=active))
 
-    def _revoke(self) -> None:
+    def _tell_revoked(self) -> None:
         """A share or a credential has ended here."""
         self.journal.check_again()
         self.broker.revoke()
 
-    def _on_revoked(self) -> None:
+    def _hear_revoked(self) -> None:
         """A share or a credential may have ended, by another server's word."""
         self.shares.forget()
         self.journal.check_again()

@@ -8,11 +8,13 @@ import random
 import string
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 
 import asyncpg
 import pytest
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
+from a2a_canvas.server.backend import sql_backend as module
 from a2a_canvas.server.backend.broker_use import announce_revocation
 from a2a_canvas.server.broker.broker import Broker
 from a2a_canvas.server.broker.signatures import Signatures
@@ -234,6 +236,26 @@ async def test_a_revoked_share_ends_a_stream_on_another_replica_before_its_next_
         async with asyncio.timeout(SOON):
             await waiting
     hold.release.set()
+
+
+async def test_a_user_who_changes_a_share_all_the_time_has_the_streams_of_others_checked_now_and_then(
+    two: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REVOCATION_INTERVAL", 600.0)
+    a, b = await two.start(*streamed()), await two.start()
+    await rest(await a.send("Write"))
+    async with asyncio.timeout(SOON):  # which has all streams checked, too
+        await asyncio.gather(a.broker.connected.wait(), b.broker.connected.wait())
+    checked, told = list[Replica](), list[str]()
+    for each in (a, b):
+        each.backend.journal.check_again = partial(checked.append, each)
+    a.backend.broker.revoke = partial(told.append, "revoked")
+    share = Share("s", context_key("", "c"), "", Level.READ, Clock()(), "bob")
+    for _ in range(10):
+        await a.backend.shares.add(share)
+        await a.backend.shares.revoke(share.context, "s")
+    assert checked == [a]
+    assert told == ["revoked"]
 
 
 async def test_a_command_that_ends_a_credential_has_all_streams_check_theirs(two: Replicas) -> None:
