@@ -104,8 +104,12 @@ class Broker:
             self.dropped += 1
             return
         assert self._signatures
+        message = self._signatures.sign(subject, payload)
+        if len(message) > client.max_payload:  # the library would fail, and the connection with it
+            self.dropped += 1
+            return
         self.sent += 1
-        self._steps.put_nowait(client.publish(subject, self._signatures.sign(subject, payload)))
+        self._steps.put_nowait(client.publish(subject, message))
 
     def subscribe(self, subject: str, receive: Receive, ready: Callable[[], None] | None = None) -> None:
         """Receive the messages of a subject.
@@ -252,16 +256,17 @@ async def connect(address: str) -> Client:
 
     parts = urlsplit(address)
     tls = parts.scheme == "tls"
-    faults: list[Exception] = []
+    fault: Exception | None = None  # the last one: a broker may report one for every message
     client = Client()
 
     async def note(error: Exception) -> None:
-        if "permissions violation" in str(error).lower() and not faults:
+        nonlocal fault
+        if "permissions violation" in str(error).lower() and not fault:
             logger.error(
                 "The broker %s reports: %s. Allow the user in --broker to publish and to subscribe to %s.>",
                 *(place_of(address), _reason(error), PREFIX),
             )
-        faults.append(error)
+        fault = error
 
     def password() -> str:
         # Evaluated after the handshake, if there was one: a line that nobody has signed asks for it.
@@ -289,7 +294,7 @@ async def connect(address: str) -> Client:
             )
     except Exception as error:
         await close(client)
-        raise BrokerError(_reason(faults[-1] if faults else error)) from error
+        raise BrokerError(_reason(fault or error)) from error
     return client
 
 

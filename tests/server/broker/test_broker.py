@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from pathlib import Path
 
 import pytest
 
 from a2a_canvas.server.broker import broker as module
 from a2a_canvas.server.broker.broker import Broker, BrokerError, connect, measure, place_of
-from a2a_canvas.server.broker.signatures import Signatures
+from a2a_canvas.server.broker.signatures import SIGNATURE_BYTES, Signatures
 from tests.broker_fixtures import private_nats
 from tests.certificates import issue
 
@@ -128,3 +129,38 @@ async def test_a_message_of_nobody_we_know_is_counted_and_told_to_its_subscriber
         await stranger.close()
         await broker.stop()
         assert (broker.received, broker.forged) == (0, 1)
+
+
+async def test_a_message_that_is_larger_than_the_broker_takes_is_dropped_and_counted() -> None:
+    with private_nats("max_payload: 1000") as nats:
+        one, other = Broker([nats.url]), Broker([nats.url])
+        heard: asyncio.Queue[bytes | None] = asyncio.Queue()
+        other.subscribe("a", heard.put_nowait)
+        for each in (one, other):
+            each.start(KEY)
+        async with asyncio.timeout(SOON):
+            await asyncio.gather(one.connected.wait(), other.connected.wait())
+            client = one._client
+            for size in (1000 - SIGNATURE_BYTES, 1001 - SIGNATURE_BYTES, 1):
+                one.publish("a", b"x" * size)
+            assert [len(await heard.get() or b"") for _ in range(2)] == [1000 - SIGNATURE_BYTES, 1]
+        assert one._client is client
+        assert (one.sent, one.dropped) == (2, 1)
+        await one.stop()
+        await other.stop()
+
+
+async def test_of_what_a_broker_reports_only_the_last_is_kept() -> None:
+    class Reported(Exception):
+        pass
+
+    with private_nats() as nats:
+        client = await connect(nats.url)
+        known = weakref.WeakSet[Reported]()
+        for _ in range(10):
+            error = Reported()
+            known.add(error)
+            await client._error_cb(error)
+        del error
+        assert len(known) == 1
+        await client.close()
