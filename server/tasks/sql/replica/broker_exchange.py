@@ -71,8 +71,9 @@ class BrokerExchange:
     def notify(self, payload: str) -> None:
         self._broker.publish(self._signatures.subject(NOTIFICATION), payload.encode())
 
-    def _publish_presence(self, payload: str) -> None:
+    def _publish_presence(self, payload: str) -> bool:
         self._broker.publish(self._signatures.subject(PRESENCE), payload.encode())
+        return self._broker.connected.is_set()
 
     def revoke(self) -> None:
         """Tell that a share or a credential has ended."""

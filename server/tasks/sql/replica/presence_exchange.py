@@ -7,8 +7,8 @@ Rule 2: a replica that hears of no other one sends only a greeting, every `GREET
 Rule 3: notifications may be lost while the listening connection is broken. A replica that listens again forgets what
         the others have said, and asks.
 Rule 4: none of this waits for the journal, and the journal does not wait for it.
-Rule 5: with a broker, it takes the place of PostgreSQL's notifications, which are sent, too, as long as a replica
-        without a broker is heard by them.
+Rule 5: with a broker, it takes the place of PostgreSQL's notifications, which are sent, too, while it is not
+        connected, and as long as a replica is heard by them: one without a broker, or that has lost it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PresenceExchange:
         people: of this replica.
 
     Attributes:
-        publish: sends a payload by the broker; None without one.
+        publish: sends a payload by the broker, and says whether it is connected; None without one.
     """
 
     def __init__(self, database: Database, people: PresentPeople, clock: Callable[[], float] = monotonic) -> None:
@@ -75,7 +75,7 @@ class PresenceExchange:
         self._greeting_due = 0.0
         self._sending: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self.publish: Callable[[str], None] | None = None
+        self.publish: Callable[[str], bool] | None = None
         self._last_notified = float("-inf")
 
     def start(self) -> None:
@@ -154,9 +154,8 @@ class PresenceExchange:
 
     async def _send(self, sent: list[str], now: float) -> None:
         if self.publish:
-            for payload in sent:
-                self.publish(payload)
-            if now - self._last_notified > PEER_SECONDS:
+            connected = all([self.publish(payload) for payload in sent])
+            if connected and now - self._last_notified > PEER_SECONDS:
                 return
         async with self._database.write() as connection:
             await connection.run_sync(_notify_presence, sent)

@@ -16,7 +16,8 @@ from a2a_canvas.server.tasks.presence.roster import CursorPlace, Roster
 from a2a_canvas.server.tasks.sql.replica.notifications import MAX_PAYLOAD_BYTES
 from a2a_canvas.server.tasks.sql.replica.presence_exchange import MAX_CHANGES, PresenceExchange, payloads
 from a2a_canvas.store.sql.database import Database
-from tests.server.tasks.sql.replica_harness import BOTH_WAYS, Replica, Replicas
+from tests.broker_fixtures import private_nats
+from tests.server.tasks.sql.replica_harness import BOTH_WAYS, Replica, Replicas, replicas
 
 SOON = 30.0
 AT = CursorPlace("doc", 1, 2, 8)
@@ -101,6 +102,24 @@ async def test_one_that_listens_again_asks_for_what_it_has_missed(
     await other.backend._exchange.send()
     first.backend._listener.start()
     await is_told(ann, {"ann": {}, "bob": {"w": AT}})
+
+
+async def test_without_the_broker_that_they_have_people_see_each_other_by_notifications(
+    open_streams: AsyncExitStack,
+) -> None:
+    with private_nats() as nats:
+        async with replicas(broker=nats.url) as several:
+            first, other = await several.start(), await several.start()
+            ann = await stream(open_streams, first, "ann")
+            await stream(open_streams, other, "bob")
+            await is_told(ann, {"ann": {}, "bob": {}})
+            other.broker.tried.clear()
+            nats.kill()
+            async with asyncio.timeout(SOON):
+                await other.broker.tried.wait()
+            other.backend.presence.move("c", "bob", "w", AT)
+            await is_told(ann, {"ann": {}, "bob": {"w": AT}})
+            await open_streams.aclose()
 
 
 # --------------------------------------------------------------------------- payloads and limits
