@@ -14,6 +14,7 @@ import asyncpg
 import pytest
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
+from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.backend import sql_backend as module
 from a2a_canvas.server.backend.broker_use import announce_revocation
 from a2a_canvas.server.broker.broker import Broker
@@ -22,12 +23,14 @@ from a2a_canvas.server.settings.settings import load
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal import cursors
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.kept_files import LARGE_BYTES
 from a2a_canvas.server.tasks.record import TaskRecord, fold
 from a2a_canvas.server.tasks.sql.journal.page_messages import MAX_BYTES, PageMessage
 from a2a_canvas.server.tasks.sql.replica.notifications import CHANNEL
 from a2a_canvas.store.ids import context_key, new_id
+from a2a_canvas.store.models import FilePart, text_part
 from tests.broker_fixtures import PrivateNats, private_nats
-from tests.fakes import Clock, Hold, answer, text, write
+from tests.fakes import Clock, Hold, answer, ask, text, write
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import SOON, Replica, Replicas, replicas
 
@@ -95,6 +98,19 @@ async def test_pages_in_order_are_shown_without_reading_the_database(two: Replic
             pass
     assert b.backend.journal.pages[0] == read
     assert b.backend.journal.pages[1] > 1
+
+
+async def test_a_page_that_names_a_large_file_of_a_message_is_read_with_it(two: Replicas) -> None:
+    photo = UserMessage("photo", (text_part("Look"), FilePart(b"x" * (LARGE_BYTES + 1), name="photo.bin")))
+    a, b = await two.start(answer(ask("T1", "Which?")), answer(text("Done."))), await two.start()
+    asked = await (await a.send("Write")).wait_until_settled()
+    following = await follow(b, asked.task_id)
+    read, _ = b.backend.journal.pages
+    await a.send(photo, task=asked.task_id)
+    seen = await seen_by(following)
+    assert seen == await a.record(asked.task_id)
+    assert photo in seen.history
+    assert b.backend.journal.pages[0] > read
 
 
 def lost(publish: Publish) -> Publish:
