@@ -350,7 +350,10 @@ class SqlBackend:
             for replica, task_ids in divide(runner.waiting_tasks(), room).items():
                 await self._give(runner, task_ids, replica)
 
-    async def _give(self, runner: TaskRunner, task_ids: Sequence[str], replica: str) -> None:
+    async def _give(self, runner: TaskRunner, waiting: Sequence[str], replica: str) -> None:
+        still = set(runner.waiting_tasks())  # some may have got a place while others were given
+        if not (task_ids := [task_id for task_id in waiting if task_id in still]):
+            return
         runner.detach(task_ids)
         await retry_while_unavailable(self.commits.flushed, partial(asyncio.sleep, RETRY_SECONDS))
         records = [record for task_id in task_ids if (record := self.journal.hand_over(task_id))]

@@ -143,6 +143,18 @@ async def test_an_answer_that_nothing_records_stays_with_the_replica_that_has_it
     await completed(a, waiting)
 
 
+async def test_what_got_a_place_while_others_were_given_runs_on_where_it_is(several: Replicas) -> None:
+    a, hold = await full(several)
+    b = await several.start(HELLO, admission=one_place())
+    await has_room(b, 1)
+    busy = await a.runtime.follow(a.backend.journal.running[0][1], ANONYMOUS)
+    await a.backend._hand_over.room()
+    await a.backend._give(a.runtime, [busy.snapshot.task_id], b.backend._lease.id)
+    hold.release.set()
+    await completed(a, busy)
+    assert ((await a.record(busy.snapshot.task_id)).epoch, asked(b)) == (1, [])
+
+
 # ------------------------------------------------------------------------- what goes wrong
 
 
