@@ -136,7 +136,8 @@ class TurnHandle:
         credentials: what the user has answered and nothing records.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
-        waits: it has not begun, and waits for admission.
+        begun: it had begun in a process that crashed.
+        waits: it waits for admission.
         lasts: it runs a function that no server can continue where it is.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
@@ -155,6 +156,7 @@ class TurnHandle:
     closed: bool = False
     stopping: bool = False
     detached: bool = False
+    begun: bool = False
     waits: bool = False
     lasts: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
@@ -267,7 +269,8 @@ class Turns:
         record = orphan.record
         handle = self._handle(record)
         handle.new_messages = list(unread_messages(record))
-        self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
+        handle.begun = record.state is State.WORKING
+        self._spawn(record, handle, partial(self._run_resumed, orphan, handle))
 
     def _handle(self, record: TaskRecord) -> TurnHandle:
         began = self.now()
@@ -279,15 +282,16 @@ class Turns:
         )
         return TurnHandle(began, metrics, sender_of(record), operation=record.operation)
 
-    def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
+    def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run) -> None:
         self._handles[record.task_id] = handle
         if needs_model(record):
-            handle.ticket = self.admission.enter(record.context_id, payer(record.owner, handle.sender), begun=begun)
+            user = payer(record.owner, handle.sender)
+            handle.ticket = self.admission.enter(record.context_id, user, begun=handle.begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
 
     def waiting_tasks(self) -> Sequence[str]:
         """The tasks whose turns wait only for a place, in the order in which they are served. Not those that have
-        something of which there is no record."""
+        something of which there is no record, or that had begun: this replica holds their open drafts."""
         by_ticket = {handle.ticket: task_id for task_id, handle in self._handles.items() if _can_move(handle)}
         return [by_ticket[ticket] for ticket in self.admission.waiting_for_place() if ticket in by_ticket]
 
@@ -677,7 +681,7 @@ class Turns:
 
 
 def _can_move(handle: TurnHandle) -> bool:
-    return handle.waits and not handle.stopping and handle.credentials is None
+    return handle.waits and not (handle.begun or handle.stopping) and handle.credentials is None
 
 
 def _to_interrupted_turn(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:

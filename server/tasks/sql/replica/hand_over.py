@@ -8,6 +8,8 @@ Rule 2: a task always has an owner. The giver stops the turn, waits until what i
         If the statement fails, or the taker dies, the giver, or any replica, claims it in the same way.
 Rule 3: rooms are as old as a heartbeat: what was given since is deducted. A replica that gets more than it can run
         hands it on.
+Rule 4: a turn that had begun stays. The giver may hold a draft of it, which the taker could not use before the giver
+        ends.
 """
 
 from __future__ import annotations

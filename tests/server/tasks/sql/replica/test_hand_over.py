@@ -14,13 +14,14 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.server.tasks.runtime.turns import TurnHandle
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica.hand_over import HandOver, divide
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import Hold, answer, broken, text, write
 from tests.server.tasks.runtime.runtime_harness import rest, states
-from tests.server.tasks.sql.replica_harness import SOON, Replica, Replicas
+from tests.server.tasks.sql.replica_harness import SOON, Replica, Replicas, ended
 
 HELLO = answer(text("Hello"))
 
@@ -56,6 +57,14 @@ async def completed(replica: Replica, following: TaskSubscription) -> None:
             record = fold(record, entry)
     assert record.state is State.COMPLETED
     assert record == await replica.record(record.task_id)
+
+
+async def waits(replica: Replica, task_id: str) -> TurnHandle:
+    """The turn of a task, once it waits there for a place."""
+    while True:
+        if (handle := replica.runtime._turns.get(task_id)) and handle.waits:
+            return handle
+        await asyncio.sleep(0)
 
 
 def looks(replica: Replica) -> asyncio.Queue[None]:
@@ -153,6 +162,21 @@ async def test_what_got_a_place_while_others_were_given_runs_on_where_it_is(seve
     hold.release.set()
     await completed(a, busy)
     assert ((await a.record(busy.snapshot.task_id)).epoch, asked(b)) == (1, [])
+
+
+async def test_a_turn_that_had_begun_stays_with_the_replica_that_holds_its_draft(several: Replicas) -> None:
+    written = Hold()
+    dead = await several.start(write("T1", "words"), [written], admission=one_place())
+    a, hold = await full(several)
+    task_id = (await dead.send("Write", context="write")).snapshot.task_id
+    await written.reached.wait()
+    await dead.backend.commits.flushed()
+    await dead.crash()
+    handle = await waits(a, task_id)
+    assert list(a.runtime._turns.admission.waiting_for_place()) == [handle.ticket]
+    assert a.runtime.waiting_tasks() == []
+    hold.release.set()
+    assert (await ended(a, task_id)).state is State.COMPLETED
 
 
 # ------------------------------------------------------------------------- what goes wrong
