@@ -24,7 +24,7 @@ def use_lent(sockets: Mapping[str, int]) -> None:
 
 
 def listen(host: str, port: int, option: str = "") -> socket.socket:
-    """A socket that listens there. One that was lent is bound, and listens when it is served.
+    """A socket that listens there. One that was lent, which is given once, is bound, and listens when it is served.
 
     Args:
         option: with which the user can choose another port.
@@ -33,7 +33,8 @@ def listen(host: str, port: int, option: str = "") -> socket.socket:
         OSError: it cannot; with one line for the user.
     """
     if port in _lent:
-        return socket.socket(fileno=os.dup(_lent[port]))
+        # No duplicate: while any is open, the system gives it connections, which nobody accepts after the server's end.
+        return socket.socket(fileno=_lent.pop(port))
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, UnicodeError) as error:
