@@ -38,8 +38,12 @@ class WorkerPlace:
     @classmethod
     def take(cls) -> Self | None:
         """That of this process, once: programs that it starts are no workers. None if it is none itself."""
-        found = os.environ.pop(VARIABLE, "")
-        return cls(**json.loads(found)) if found else None
+        if not (found := os.environ.pop(VARIABLE, "")):
+            return None
+        place = cls(**json.loads(found))
+        for number in (place.channel, *place.sockets.values()):
+            os.set_inheritable(number, False)  # uvloop closes nothing in the programs that it starts
+        return place
 
 
 def is_worker() -> bool:
