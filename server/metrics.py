@@ -53,7 +53,8 @@ _LARGEST = {
     *(f"{NAMESPACE}_{name}" for name in ("kept_bytes", "outbox_notifications", "outbox_oldest_seconds")),
 }
 """The version, and what each process reads from the database: equal, apart from the moment."""
-_SMALLEST = {"process_start_time_seconds"}
+_SMALLEST = {"process_start_time_seconds", f"{NAMESPACE}_broker_connected"}
+"""Since when there is any process, and whether all can use the broker."""
 
 
 class CollectedMetrics:

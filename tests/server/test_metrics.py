@@ -64,6 +64,7 @@ def test_the_metrics_of_workers_are_added_except_for_what_is_the_same_in_all() -
         metrics.turns.labels("completed").inc(number)
         metrics.turns_running.set(number)
         metrics.kept_bytes.set(number)
+        metrics.broker_connected.set(1)
         metrics.commits.observe(0.002)
     other.turns.labels("failed").inc()
     ended = only_counted(families_of(one.registry))
@@ -74,6 +75,7 @@ def test_the_metrics_of_workers_are_added_except_for_what_is_the_same_in_all() -
         'turns_total{state="failed"} 1.0',
         "turns_running 3.0",
         "kept_bytes 2.0",
+        "broker_connected 1.0",
         'commit_seconds_bucket{le="0.001"} 0.0',
         'commit_seconds_bucket{le="0.0025"} 3.0',
         "commit_seconds_count 3.0",
