@@ -419,7 +419,8 @@ class SqlBackend:
         running = {task_id for _, task_id in self.journal.running}
         if self._runner and (notification.everything or running & set(notification.inboxes)):
             await self._inbox.deliver_pending(self._runner)
-        self._takeover.expect(notification.handed)
+        if self._takes_over:  # otherwise nothing claims them, and they would be kept for ever
+            self._takeover.expect(notification.handed)
         if notification.given_up or notification.handed:
             self._takeover_due.set()
 

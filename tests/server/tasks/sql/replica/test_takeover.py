@@ -32,6 +32,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
 from a2a_canvas.server.tasks.sql.projections.pages import pages
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import Unavailable
@@ -107,7 +108,8 @@ async def test_a_replica_that_only_serves_streams_takes_no_message_and_nothing_o
     following = await other.runtime.follow(task_id, ANONYMOUS)
     await owner.crash()
     await other.backend._take_over()
-    assert other.backend.journal.running == ()
+    await other.backend._on_notification(Notification(handed=(task_id,)))
+    assert (other.backend.journal.running, other.backend._takeover._handed) == ((), set())
     third = await several.start(answer(text("Whole")))
     async with asyncio.timeout(SOON):
         assert (await rest(following))[-1].event.state is State.COMPLETED
