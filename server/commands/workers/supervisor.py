@@ -104,7 +104,10 @@ class _Workers:
         """Keep one worker running."""
         deaths = 0
         while not self._stopping.is_set():
-            death = await self._run_once(number)
+            try:
+                death = await self._run_once(number)
+            except OSError as error:  # such as too many open files, which may pass
+                death = Death(1, None, f"it could not be started: {error}")
             if self._stopping.is_set():
                 return
             deaths = deaths_in_a_row(deaths, death)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import IO, Final, Self
 
@@ -70,7 +70,10 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         # A pipe of our own: with asyncio's, a worker would not have ended before all programs that it has started.
         reading, writing = os.pipe()
-        with theirs, os.fdopen(writing, "wb") as stderr:
+        log = os.fdopen(reading, "rb")
+        with ExitStack() as failed, theirs, os.fdopen(writing, "wb") as stderr:
+            failed.enter_context(ours)
+            failed.enter_context(log)
             place = replace(place, channel=theirs.fileno())
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -79,7 +82,8 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stderr=stderr,
             )
-        return cls(process, ours, os.fdopen(reading, "rb"), sum_metrics, on_ready)
+            failed.pop_all()
+        return cls(process, ours, log, sum_metrics, on_ready)
 
     async def run(self) -> Death:
         """Pass on what it says, and answer it, until it has ended."""

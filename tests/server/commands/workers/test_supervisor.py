@@ -1,4 +1,7 @@
-"""What the parent of the workers refuses before it starts any. `tests/server/faults/test_workers.py` has the rest."""
+"""What the parent of the workers refuses, and workers that cannot be started.
+
+`tests/server/faults/test_workers.py` has the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ import asyncio
 import pytest
 
 from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.commands.database_check import DatabaseState
+from a2a_canvas.server.commands.workers import supervisor
+from a2a_canvas.server.settings.settings import Settings
 from tests.database_fixtures import postgresql_url
 from tests.free_port import free_port
 from tests.new_database import with_tables
@@ -30,3 +36,21 @@ def test_a_database_without_tables_is_one_sentence_with_the_cure(capsys: pytest.
     assert main(["serve", "--workers", "2", "--database", postgresql_url(), "--port", port]) == 2
     [said] = capsys.readouterr().err.splitlines()
     assert "a2a-canvas db upgrade" in said
+
+
+async def test_a_worker_that_cannot_be_started_again_is_tried_later_and_the_others_stay(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    workers = supervisor._Workers(Settings(port=free_port()), ["/no/such/program"], 6, DatabaseState(None))
+    workers._serving.set()
+    delays = []
+
+    async def sleep(seconds: float) -> None:
+        delays.append(seconds)
+        if len(delays) == 3:
+            workers._stopping.set()
+
+    monkeypatch.setattr(workers, "_sleep", sleep)
+    await workers._keep(2)
+    assert (delays, workers._code) == ([0.5, 1, 2], 0)
+    assert "it could not be started: [Errno 2] No such file" in caplog.text
