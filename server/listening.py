@@ -63,6 +63,8 @@ def bind_shared(host: str, port: int) -> socket.socket:
     shared = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     for option in (socket.SO_REUSEPORT, socket.SO_REUSEADDR):  # connections of the last server may linger
         shared.setsockopt(socket.SOL_SOCKET, option, 1)
+    if shared.family == socket.AF_INET6:
+        shared.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # as `listen` does
     shared.bind((host, port))
     return shared
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,9 @@ def test_a_lent_socket_is_listened_on_in_place_of_a_new_one(monkeypatch: pytest.
     listen(HOST, port).close()
     with pytest.raises(ConnectionRefusedError):  # nothing else keeps it open
         socket.create_connection((HOST, port))
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="needs IPv6")
+def test_a_shared_port_of_all_ipv6_addresses_is_none_of_ipv4() -> None:
+    with bind_shared("::", 0) as shared:
+        assert shared.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 1
