@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import exists, select, tuple_, update
+from sqlalchemy import exists, func, select, tuple_, update
 
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
@@ -25,6 +25,11 @@ from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, Notify
 from a2a_canvas.store.sql.database import Database
+
+FRESH_SECONDS = 2.5
+"""The age of a room that counts: two heartbeats and a half. The row of a replica that has died stays for a lease."""
+
+_NOW = func.extract("epoch", func.clock_timestamp())
 
 
 def divide(waiting: Sequence[str], room: Mapping[str, int]) -> dict[str, list[str]]:
@@ -49,7 +54,8 @@ class HandOver:
     async def room(self) -> dict[str, int]:
         """How many more turns each of the other replicas can run, if it can run any."""
         others = select(replicas.c.replica_id, replicas.c.room_at, replicas.c.room)
-        others = others.where(replicas.c.room > 0, replicas.c.replica_id != self._lease.id)
+        fresh = replicas.c.room_at > _NOW - FRESH_SECONDS
+        others = others.where(replicas.c.room > 0, replicas.c.replica_id != self._lease.id, fresh)
         async with self._database.read() as connection:
             found = (await connection.execute(others)).all()
         self._given = {row.replica_id: self._since(row.replica_id, row.room_at) for row in found}

@@ -17,7 +17,7 @@ from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
-from a2a_canvas.server.tasks.sql.replica.hand_over import HandOver, divide
+from a2a_canvas.server.tasks.sql.replica.hand_over import FRESH_SECONDS, HandOver, divide
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import Hold, answer, broken, text, write
 from tests.server.tasks.runtime.runtime_harness import rest, states
@@ -120,6 +120,18 @@ async def test_a_replica_gets_no_more_than_it_has_room_for(several: Replicas) ->
     for each in waiting:
         await completed(a, each)
     assert len(asked(a, b)) == 4
+
+
+async def test_the_room_of_a_replica_that_has_died_does_not_count_although_its_row_is_there(several: Replicas) -> None:
+    a, b = [await several.start(admission=one_place()) for _ in range(2)]
+    await has_room(b, 1)
+    assert await a.backend._hand_over.room() == {b.backend._lease.id: 1}
+    b.freeze()
+    older = update(replicas).where(replicas.c.replica_id == b.backend._lease.id)
+    async with a.backend._database.write() as connection:
+        await connection.execute(older.values(room_at=replicas.c.room_at - FRESH_SECONDS))
+    assert await a.backend._hand_over.room() == {}
+    b.thaw()
 
 
 async def test_what_is_handed_over_takes_messages_and_cancellations_at_both_replicas(several: Replicas) -> None:
