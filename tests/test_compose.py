@@ -89,6 +89,10 @@ def test_who_waits_for_health_waits_for_a_service_that_has_a_health_check(servic
         assert how["condition"] != "service_healthy" or other in HEALTH_CHECKS
 
 
+def test_an_init_reaps_what_workers_leave_behind() -> None:
+    assert SERVICES["server"]["init"]
+
+
 def test_a_server_has_time_to_stop() -> None:
     grace = int(SERVICES["server"]["stop_grace_period"].removesuffix("s"))
     assert grace > Settings.model_fields["shutdown_grace"].default + 5
