@@ -25,6 +25,8 @@ from a2a_canvas.server.protocols.edge.metrics_routes import refresh
 
 ANSWER_SECONDS: Final = 3.0
 """The timeout of the parent's answer, which waits for the other workers."""
+REFRESH_SECONDS: Final = 1.5
+"""The timeout of what is read for an answer: less than the parent waits (`worker_process.py`)."""
 
 
 class ParentLink:
@@ -60,11 +62,15 @@ class ParentLink:
         with suppress(ConnectionError):
             while line := await reader.readline():
                 message = json.loads(line)
-                if message["kind"] == "ask":
-                    await refresh(self._metrics)
-                    self._send("own", families_of(self._metrics.registry))
+                if message["kind"] == "ask":  # answered beside, so that sums are read while the database hangs
+                    self._answering = asyncio.create_task(self._answer())
                 elif self._sum and not self._sum.done():
                     self._sum.set_result(message["families"])
+
+    async def _answer(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(refresh(self._metrics), REFRESH_SECONDS)
+        self._send("own", families_of(self._metrics.registry))
 
     async def _ask(self) -> Families | None:
         async with self._asking:
