@@ -349,6 +349,11 @@ def retryable_reason(error: Exception) -> str | None:
     reason = str(cause.__cause__ or cause).splitlines()[0] if str(cause) else "it does not answer"
     if code:
         return reason if code.startswith(_RETRYABLE) else None
-    if error.connection_invalidated or isinstance(error, OperationalError | InterfaceError):
-        return reason
-    return None
+    ended = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    return reason if ended or _is_ending(cause.__cause__) else None
+
+
+def _is_ending(error: BaseException | None) -> bool:
+    """Whether a statement came between the server's last words on a connection and its end."""
+    driver = sys.modules.get("asyncpg")
+    return driver is not None and isinstance(error, driver.InternalClientError)

@@ -7,13 +7,16 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
+import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
+from sqlalchemy.exc import InternalError
 
 from a2a_canvas.server.backend.open_database import DatabaseError, open_database
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql import database as sql_database
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, translate_errors
 from a2a_canvas.store.sql.postgresql.primary import NoPrimary, ServerAnswer, choose, join_hosts, split_hosts
 from tests.database_fixtures import cut_connections, execute
 from tests.postgresql_pair import PostgresqlPair, cancel_waits, postgresql_pair, waits_for_standby
@@ -233,3 +236,14 @@ async def test_a_commit_that_is_given_up_stays_invisible_until_the_standby_has_i
         return await words(database) == ["unknown"]
 
     await eventually(is_visible)
+
+
+async def test_a_statement_after_the_last_words_of_a_server_is_tried_again() -> None:
+    error = AsyncAdapt_asyncpg_dbapi.InternalClientError(
+        "cannot switch to state 12; another operation (2) is in progress"
+    )
+    error.__cause__ = asyncpg.InternalClientError(str(error))
+    with pytest.raises(Unavailable), translate_errors():
+        raise InternalError("SELECT 1", None, error)
+    with pytest.raises(InternalError), translate_errors():
+        raise InternalError("SELECT 1", None, AsyncAdapt_asyncpg_dbapi.InternalServerError("out of memory"))
