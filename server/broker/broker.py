@@ -328,6 +328,8 @@ def _reason(error: Exception) -> str:
     match error:
         case TimeoutError():
             return "it does not answer"
+        case ConnectionResetError():  # its last words may be lost with the connection
+            return "it closed the connection, as it does with a wrong user or password"
         case OSError(strerror=str(words)):
             return words
         case _:

@@ -33,6 +33,7 @@ from bench import (
     subscribers,
     takeover,
     versions,
+    workers,
 )
 from bench.__main__ import SCENARIOS
 from bench.crowd import Crowd
@@ -120,6 +121,7 @@ SHORTEST: Mapping[str, Shortest] = {
         ("leases lost, 1", "resumed once, 1"),
     ),
     "crash": Shortest(lambda: crash.run({"sqlite": 1}, seed=1), 1),
+    "workers": Shortest(lambda: workers.run(workers.Plan(0.2, 1, turns=2, attempts=1))),
     "failover": Shortest(_failover, 1, ("rounds", "at work", *FAULTS)),
     "framework-cost": Shortest(lambda: framework_cost.run(framework_cost.Plan(40, 1, 1), AGENTS[1:]), len(AGENTS)),
     "framework-kills": Shortest(
