@@ -8,7 +8,7 @@ Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also w
 Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 Rule 6: cursors take turns (round_robin.py): one that is behind lets the others read, and everything else run.
-Rule 7: the more cursors wait for the next item, the longer they wait for the one after it (`spacing`). So a log wakes
+Rule 7: the more cursors a log has, the longer they wait for the next item after one (`spacing`). So a log wakes
         4,000 cursors a second at most, each for all that was appended meanwhile, and its readers leave the server time
         for others.
 """
@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from time import perf_counter
 from typing import Final, Generic, TypeVar
+from weakref import WeakSet
 
 from a2a_canvas.server.tasks.journal.round_robin import Place, round_robin
 
@@ -30,7 +31,7 @@ CHECK_SECONDS = 0.8
 SPACED_FROM: Final = 40
 """Fewer cursors are woken for each item."""
 SPACING_SECONDS: Final = 1 / 4000
-"""For each cursor that waits."""
+"""For each cursor."""
 MAX_SPACING_SECONDS: Final = 0.25
 
 MOST_READY: Final = 50
@@ -40,9 +41,9 @@ Check = Callable[[], Awaitable[None]]
 """Raises what ends an iteration that may not go on."""
 
 
-def spacing(waiting: int) -> float:
+def spacing(cursors: int) -> float:
     """The least time in seconds between two moments at which so many cursors of a log are woken (rule 7)."""
-    return min(waiting * SPACING_SECONDS, MAX_SPACING_SECONDS) if waiting >= SPACED_FROM else 0.0
+    return min(cursors * SPACING_SECONDS, MAX_SPACING_SECONDS) if cursors >= SPACED_FROM else 0.0
 
 
 class _Link(Generic[T]):
@@ -61,6 +62,7 @@ class Log(Generic[T]):
         self.end: _Link[T] = _Link()
         self.failure: Exception | None = None
         self.checks_due = 0
+        self.readers: WeakSet[Cursor[T]] = WeakSet()
         self._waiting: dict[Place, None] = {}
         self._woken_at = 0.0
         self._waking: asyncio.TimerHandle | None = None
@@ -85,7 +87,7 @@ class Log(Generic[T]):
         if not self._waiting or self._waking:
             return
         loop = asyncio.get_running_loop()
-        due = self._woken_at + spacing(len(self._waiting))
+        due = self._woken_at + spacing(len(self.readers))
         if due <= loop.time():
             self._wake()
         else:
@@ -116,6 +118,7 @@ class Cursor(Generic[T]):
     checks: tuple[Check, ...] = ()
 
     def __init__(self, log: Log[T]) -> None:
+        log.readers.add(self)
         self._log = log
         self._at = log.end
         self._slice_end = 0.0
