@@ -41,8 +41,8 @@ class Measured:
     wal_per_turn: float = 25e3
     connections_per_worker: int = 6
     worker_bytes: float = 200e6
-    stream_bytes: float = 30e3
-    cores_per_stream: float = 1.25e-5
+    stream_bytes: float = 32e3
+    cores_per_stream: float = 1.9e-5
     streams_per_worker: int = 10_000
     commits_with_notify: float = 400
     commits_by_broker: float = 4_500

@@ -66,7 +66,7 @@ def test_a_new_mark_is_new_and_a_new_remark_is_a_reply() -> None:
 words = st.lists(st.sampled_from(["a", "b\n", "{", "+", "~", "é", "😀"]), min_size=1, max_size=4).map("".join)
 
 
-@settings(max_examples=examples(1000))
+@settings(max_examples=examples(500))
 @given(st.data(), words)
 def test_what_is_written_and_read_again_is_the_same_and_adds_nothing(data: st.DataObject, text: str) -> None:
     annotations = []
