@@ -278,8 +278,8 @@ async def connect(address: str) -> Client:
     if parts.username:
         options |= {"user": unquote(parts.username), "password": password}
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            await client.connect(
+        connecting = asyncio.create_task(
+            client.connect(
                 [f"{parts.scheme}://{place_of(address)}"],
                 error_cb=note,
                 name="a2a-canvas",
@@ -292,6 +292,15 @@ async def connect(address: str) -> Client:
                 pending_size=2 * MAX_WAITING_BYTES,
                 **options,
             )
+        )
+        try:
+            # Not by `asyncio.timeout`: the library may swallow its cancellation, and would hang.
+            await asyncio.wait([connecting], timeout=CONNECT_SECONDS)
+            if not connecting.done():
+                raise TimeoutError
+            connecting.result()
+        finally:
+            await _end([connecting])
     except Exception as error:
         await close(client)
         raise BrokerError(_reason(fault or error)) from error
