@@ -26,7 +26,7 @@ from tests.store.annotations.crdt_history import CrdtHistory, Typed, random_span
 from tests.store.artifact_builders import result
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-HISTORIES = 5_000
+HISTORIES = 10_000
 CHUNKS = 4
 
 
