@@ -101,6 +101,7 @@ class SseResponse:
         self._silent_since = 0.0
         self._streaming = Cancellable()
         self._ended = False
+        self._pinging: asyncio.TimerHandle | asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,9 +130,9 @@ class SseResponse:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
                 self._ended = True
-                self._timer.cancel()
-                for task in beside:
-                    task.cancel()
+                for each in (self._pinging, *beside):
+                    if each:
+                        each.cancel()
 
     async def _send(self, send: Send, body: bytes) -> None:
         async with self._one_at_a_time:
@@ -149,10 +150,10 @@ class SseResponse:
         loop = asyncio.get_running_loop()
         left = self._silent_since + PING_SECONDS - monotonic()
         if left <= 0:
-            pinging = loop.create_task(self._send(send, self._ping))
+            self._pinging = pinging = loop.create_task(self._send(send, self._ping))
             pinging.add_done_callback(lambda done: self._after_ping(done, send))
         else:
-            self._timer = loop.call_later(left, self._ping_if_silent, send)
+            self._pinging = loop.call_later(left, self._ping_if_silent, send)
 
     def _after_ping(self, ping: asyncio.Task[None], send: Send) -> None:
         failed = ping.cancelled() or ping.exception() is not None

@@ -269,6 +269,22 @@ async def test_a_stream_ends_and_does_not_wait_for_events_beside() -> None:
     assert await client.answer(SseResponse(Events(b"one")(), beside=[beside()])) == [b"one", b""]
 
 
+async def test_a_ping_is_not_sent_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse_response, "PING_SECONDS", 0.0)
+    monkeypatch.setattr(sse_response, "FIRST_PING_SECONDS", 0.0)
+    client = Connection()
+
+    async def slowly(message: Message) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await client.send(message)
+
+    await SseResponse(Events()())({"type": "http", "method": "GET"}, client.receive, slowly)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert [message["body"] for message in client.sent[1:]] == [b""]
+
+
 async def test_an_error_beside_ends_no_stream() -> None:
     client = Connection()
     assert await client.answer(SseResponse(Events(b"one")(), beside=[Events(KeyError("x"))()])) == [b"one", b""]
