@@ -1,5 +1,5 @@
 """The changes of a context, read from the database after notifications, or shown as another replica's messages bring
-them (`tails.py`, rules 1 and 2).
+them (`followed_pages.py`; `tails.py`, rule 2).
 
 Rule 1: snapshot and changes are both of committed rows, so they agree, whichever replica wrote them. The price is that
         a draft is seen here one commit later than by the subscribers of its task.
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
-from functools import partial
+from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
 from sqlalchemy import select
@@ -33,6 +32,7 @@ from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.journal.background_reads import BackgroundReads
 from a2a_canvas.server.tasks.sql.journal.context_changes import read_changes_of
+from a2a_canvas.server.tasks.sql.journal.followed_pages import FollowedPages, is_current
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     decode_entries,
@@ -42,7 +42,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     tasks_in,
 )
-from a2a_canvas.server.tasks.sql.journal.page_messages import SILENCE_SECONDS, PageMessage, PageWire
+from a2a_canvas.server.tasks.sql.journal.page_messages import PageMessage
 from a2a_canvas.server.tasks.sql.projections.context_rows import (
     NO_POSITION,
     ContextPosition,
@@ -66,28 +66,22 @@ class _Tail(Log[ContextEntry]):
         self.reading = asyncio.Lock()
         self.received_at = NOT_RECEIVED
 
-    @property
-    def is_current(self) -> bool:
-        """Whether a page in order has just come: then there is nothing to be read."""
-        return time.monotonic() - self.received_at < SILENCE_SECONDS
-
 
 class ContextTails:
     """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail.
 
     Attributes:
-        wire: brings the pages of other replicas; None without a broker.
+        pages: those of other replicas that come by a broker.
         pages_read, pages_received: from the database, and as messages in order.
     """
 
     def __init__(self, database: Database, versions: VersionContents) -> None:
-        self.wire: PageWire | None = None
         self.pages_read = self.pages_received = 0
-        self._followed: set[ContextKey] = set()  # with `wire`
         self._database = database
         self._versions = versions
         self._tails: WeakValueDictionary[ContextKey, _Tail] = WeakValueDictionary()
         self._refreshing = BackgroundReads(self.refresh)
+        self.pages: FollowedPages[ContextKey] = FollowedPages(self._receive, self._refresh_one)
 
     async def follow(self, context_id: ContextKey) -> ContextSubscription:
         """A snapshot of a context, and every change after it."""
@@ -119,7 +113,7 @@ class ContextTails:
             tail = self._tails.get(context_id)
             if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
-                self._follow(context_id)
+                self.pages.follow(context_id, (context_id, None))
         return Cursor(tail)
 
     def follows(self, context_id: ContextKey) -> bool:
@@ -135,8 +129,8 @@ class ContextTails:
 
     async def refresh_all(self) -> None:
         """Read the new changes of all contexts that have any."""
-        self._follow_only(dict(self._tails))
-        tails = {context_id: tail for context_id, tail in dict(self._tails).items() if not tail.is_current}
+        self.pages.follow_only({context_id: (context_id, None) for context_id in dict(self._tails)})
+        tails = {each: tail for each, tail in dict(self._tails).items() if not is_current(tail.received_at)}
         if tails:
             query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
             async with self._database.read() as connection:
@@ -163,29 +157,18 @@ class ContextTails:
 
     # ------------------------------------------------------------------------- messages
 
-    def _follow(self, context_id: ContextKey) -> None:
-        if self.wire and context_id not in self._followed:
-            self._followed.add(context_id)
-            receive = partial(self._receive, context_id)
-            self.wire.follow((context_id, None), receive, partial(self._refreshing.start, [context_id]))
-
-    def _follow_only(self, context_ids: Collection[ContextKey]) -> None:
-        if self.wire:
-            for context_id in self._followed.difference(context_ids):
-                self._followed.discard(context_id)
-                self.wire.unfollow((context_id, None))
-            for context_id in context_ids:
-                self._follow(context_id)
+    def _refresh_one(self, context_id: ContextKey) -> None:
+        self._refreshing.start([context_id])
 
     def _receive(self, context_id: ContextKey, page: PageMessage | None) -> None:
         tail = self._tails.get(context_id)
         if tail is None or tail.failure:
             return
-        if page is None:  # the next poll reads
+        if page is None:
             tail.received_at = NOT_RECEIVED
         elif page.position is not None and not self._show(tail, page):
             tail.received_at = NOT_RECEIVED
-            self._refreshing.start([context_id])
+            self._refresh_one(context_id)
 
     def _show(self, tail: _Tail, page: PageMessage) -> bool:
         """Show a page if it is in order; whether nothing has to be read for it."""

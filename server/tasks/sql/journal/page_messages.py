@@ -80,18 +80,17 @@ def stored_key(context_id: ContextKey) -> ContextKey:
     return ContextKey(replace_unstorable(context_id))
 
 
+PageKey = tuple[ContextKey, str | None]
+"""A context and one of its tasks; None for all of them."""
+
+
 class PageWire(Protocol):
     """Sends pages to other servers, and receives theirs."""
 
     def publish(self, page: PageMessage) -> None: ...
 
-    def follow(
-        self,
-        key: tuple[ContextKey, str | None],
-        receive: Callable[[PageMessage | None], None],
-        ready: Callable[[], None],
-    ) -> None:
-        """Receive the pages of a task, or of all tasks of a context (None), until `unfollow`.
+    def follow(self, key: PageKey, receive: Callable[[PageMessage | None], None], ready: Callable[[], None]) -> None:
+        """Receive the pages of a key until `unfollow`.
 
         Args:
             receive: takes each page; None for one that cannot be trusted.
@@ -99,4 +98,4 @@ class PageWire(Protocol):
         """
         ...
 
-    def unfollow(self, key: tuple[ContextKey, str | None]) -> None: ...
+    def unfollow(self, key: PageKey) -> None: ...

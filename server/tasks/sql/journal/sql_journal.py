@@ -226,7 +226,7 @@ class SqlJournal:
 
     def connect(self, wire: PageWire) -> None:
         """Send the pages of this replica to others, and show theirs as they come."""
-        self._wire = self._tails.wire = self._contexts.wire = wire
+        self._wire = self._tails.pages.wire = self._contexts.pages.wire = wire
 
     def check_again(self) -> None:
         """A share or a credential may have ended: have the guards of all subscriptions ask again, at once."""

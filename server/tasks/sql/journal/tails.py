@@ -1,15 +1,13 @@
 """The tasks that are followed here. Those of other replicas are read from the database after a notification.
 
-Rule 1: with a broker, the pages of a task come as messages. A page in order is shown as it came. After any other, and
-        after `SILENCE_SECONDS` without one, the database is read.
+Rule 1: with a broker, the pages of a task come as messages (`followed_pages.py`).
 Rule 2: a page may come while the database is read: of what was read, only entries after the newest shown are added.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable
 from weakref import WeakValueDictionary
 
 from sqlalchemy import select
@@ -20,10 +18,10 @@ from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.journal.task_log import NOT_RECEIVED, TaskLog
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.background_reads import BackgroundReads
+from a2a_canvas.server.tasks.sql.journal.followed_pages import FollowedPages, is_current
 from a2a_canvas.server.tasks.sql.journal.journal_reading import decode_entries, entries_after, read_record, tasks_in
-from a2a_canvas.server.tasks.sql.journal.page_messages import SILENCE_SECONDS, PageMessage, PageWire
+from a2a_canvas.server.tasks.sql.journal.page_messages import PageKey, PageMessage
 from a2a_canvas.server.tasks.sql.projections.records import tasks
-from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 
@@ -35,15 +33,14 @@ class TaskTails:
         runs_here: whether this replica runs a task: then its log is ahead of the database, and is not read.
 
     Attributes:
-        wire: brings the pages of other replicas; None without a broker.
+        pages: those of other replicas that come by a broker.
         pages_read, pages_received: from the database, and as messages in order.
     """
 
     def __init__(self, database: Database, versions: VersionContents, runs_here: Callable[[str], bool]) -> None:
-        self.wire: PageWire | None = None
         self.pages_read = self.pages_received = 0
-        self._followed: dict[str, tuple[ContextKey, str]] = {}  # with `wire`: the keys of tasks
         self._refreshing = BackgroundReads(self.refresh)
+        self.pages: FollowedPages[str] = FollowedPages(self._receive, self._refresh_one)
         self._database = database
         self._versions = versions
         self._runs_here = runs_here
@@ -87,9 +84,10 @@ class TaskTails:
                 # Another request may have made one meanwhile.
                 log = self._logs.get(task_id)
                 if log is None or log.failure:
-                    self._follow(fresh.record)
+                    if not fresh.record.state.terminal:
+                        self.pages.follow(task_id, _page_key(fresh.record))
                     return self.add(fresh)
-            if self._is_current(log):
+            if is_current(log.received_at):
                 return log
             await self._read_on(log)
             if not log.failure:
@@ -105,8 +103,8 @@ class TaskTails:
     async def refresh_all(self) -> None:
         """Read the new entries of all tasks that have any, and have brought no page for a moment."""
         known = {task_id: record for task_id, record in self.elsewhere.items() if not record.state.terminal}
-        self._follow_only(known)
-        known = {task_id: record for task_id, record in known.items() if not self._is_current(self._logs.get(task_id))}
+        self.pages.follow_only({task_id: _page_key(record) for task_id, record in known.items()})
+        known = {task_id: record for task_id, record in known.items() if not self._is_current(task_id)}
         if known:
             query = select(tasks.c.task_id, tasks.c.generation)
             query = query.where(tasks_in((record.context_id, task_id) for task_id, record in known.items()))
@@ -120,32 +118,22 @@ class TaskTails:
 
     # ------------------------------------------------------------------------- messages
 
-    def _follow(self, record: TaskRecord) -> None:
-        task_id = record.task_id
-        if self.wire and task_id not in self._followed and not record.state.terminal:
-            key = self._followed[task_id] = record.context_id, task_id
-            # Pages that were committed before the broker sent them here.
-            self.wire.follow(key, partial(self._receive, task_id), partial(self._refreshing.start, [task_id]))
+    def _is_current(self, task_id: str) -> bool:
+        log = self._logs.get(task_id)
+        return log is not None and is_current(log.received_at)
 
-    def _follow_only(self, tasks: Mapping[str, TaskRecord]) -> None:
-        if self.wire:
-            for task_id in self._followed.keys() - tasks.keys():
-                self.wire.unfollow(self._followed.pop(task_id))
-            for record in tasks.values():
-                self._follow(record)
-
-    def _is_current(self, log: TaskLog | None) -> bool:
-        return log is not None and time.monotonic() - log.received_at < SILENCE_SECONDS
+    def _refresh_one(self, task_id: str) -> None:
+        self._refreshing.start([task_id])
 
     def _receive(self, task_id: str, page: PageMessage | None) -> None:
         log = self._logs.get(task_id)
         if log is None or log.failure or log.record.state.terminal or self._runs_here(task_id) or not log.saved:
             return
-        if page is None:  # the next poll reads: at once, a forger could have us read all the time
+        if page is None:
             log.received_at = NOT_RECEIVED
         elif page.last > log.record.generation and not self._show(log, page):
             log.received_at = NOT_RECEIVED
-            self._refreshing.start([task_id])
+            self._refresh_one(task_id)
 
     def _show(self, log: TaskLog, page: PageMessage) -> bool:
         """Show a page if it is in order."""
@@ -181,6 +169,10 @@ class TaskTails:
             elif entries:
                 self.pages_read += 1
                 log.read([entry for entry in entries if entry.generation > log.record.generation])
+
+
+def _page_key(record: TaskRecord) -> PageKey:
+    return record.context_id, record.task_id
 
 
 async def _generation(connection: AsyncConnection, record: TaskRecord) -> int:

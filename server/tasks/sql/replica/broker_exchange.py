@@ -13,10 +13,9 @@ from contextlib import suppress
 
 from a2a_canvas.server.broker.broker import Broker
 from a2a_canvas.server.broker.signatures import Signatures
-from a2a_canvas.server.tasks.sql.journal.page_messages import PageMessage
+from a2a_canvas.server.tasks.sql.journal.page_messages import PageKey, PageMessage
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification
 from a2a_canvas.server.tasks.sql.replica.presence_exchange import PresenceExchange
-from a2a_canvas.store.ids import ContextKey
 
 PAGE, NOTIFICATION, PRESENCE, REVOCATION = "page", "notification", "presence", "revocation"
 """The kinds of messages, as subjects name them."""
@@ -84,19 +83,14 @@ class BrokerExchange:
     def publish(self, page: PageMessage) -> None:
         self._broker.publish(self._subject((page.context_id, page.task_id)), page.encode())
 
-    def follow(
-        self,
-        key: tuple[ContextKey, str | None],
-        receive: Callable[[PageMessage | None], None],
-        ready: Callable[[], None],
-    ) -> None:
+    def follow(self, key: PageKey, receive: Callable[[PageMessage | None], None], ready: Callable[[], None]) -> None:
         def take(payload: bytes | None) -> None:
             receive(None if payload is None else PageMessage.decode(payload))
 
         self._broker.subscribe(self._subject(key), take, ready)
 
-    def unfollow(self, key: tuple[ContextKey, str | None]) -> None:
+    def unfollow(self, key: PageKey) -> None:
         self._broker.unsubscribe(self._subject(key))
 
-    def _subject(self, key: tuple[ContextKey, str | None]) -> str:
+    def _subject(self, key: PageKey) -> str:
         return self._signatures.subject(PAGE, *key)
