@@ -125,7 +125,7 @@ class BrokerUse:
             self._counted[outcome] = count
 
 
-SAME_BROKER = "Start all servers with the same --broker. A broker that none uses any more is forgotten after a day."
+SAME_BROKER = "Start all servers with the same --broker. A broker that no server uses is forgotten after a day."
 """What to do about a server whose database has servers with another broker."""
 
 

@@ -436,7 +436,7 @@ class SqlBackend:
     ) -> None:
         if self.broker.broker is None:
             self.broker.notify(connection, Notification(tasks, contexts, active=active))
-        elif active:  # tasks and contexts are told by their pages
+        elif active:  # their pages announce tasks and contexts
             self.broker.notify(connection, Notification(active=active))
 
     def _tell_revoked(self) -> None:

@@ -15,7 +15,7 @@ TaskError
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
 ├── RunsNoTurns         the server only serves streams; another one takes the message
 ├── Unreadable          the stored task cannot be decoded
-├── ChangesGone         the changes after a reader's place are not stored any more
+├── ChangesGone         the changes after a reader's place are no longer stored
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
 A lease that was lost, or one task, shows in three places: a transaction raises `LeaseLost` (`store/sql/commit.py`), a
@@ -166,8 +166,8 @@ class StreamLost(TaskError):
 class ChangesGone(TaskError):
     def __init__(self) -> None:
         super().__init__(
-            "The changes after this offset are not stored any more. Begin again with offset=-1, which returns the "
-            "whole artifact and a new offset."
+            "The changes after this offset are no longer stored. Begin again with offset=-1, which returns the whole "
+            "artifact and a new offset."
         )
 
 

@@ -55,7 +55,7 @@ class LeaseLost(Exception):
 class AlreadyCommitted(Exception):
     """An earlier attempt at this transaction was committed, but its connection broke before the response.
 
-    Whoever raises it has written something, so that the commit of this attempt confirms the earlier one.
+    The code that raises it has written something, so that the commit of this attempt confirms the earlier one.
     """
 
 

@@ -1,4 +1,4 @@
-"""A step in a thread ends before whoever waits for it does."""
+"""A step in a thread ends before its waiter does."""
 
 from __future__ import annotations
 

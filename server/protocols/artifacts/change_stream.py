@@ -240,7 +240,7 @@ class _ArtifactReader:
                 yield StreamAnswer([*map(self._message, found)], place, complete=True, closed=False)
 
     async def close(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for the end of the task."""
         if self._end:
             self._end.cancel()
             await asyncio.wait((self._end,))

@@ -3,8 +3,8 @@
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
 Rule 3: a log may fail: a cursor that has read all items gets the error.
-Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read, and when
-        it is told to. It may be guarded by several checks.
+Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read, and at
+        once after `check_again`. It may be guarded by several checks.
 Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 Rule 6: cursors take turns (round_robin.py): one that is behind lets the others read, and everything else run.

@@ -198,7 +198,7 @@ class Journal(Protocol):
 
         Raises:
             ArtifactNotFound: there is no such artifact yet.
-            ChangesGone: the changes after the place are not stored any more.
+            ChangesGone: the changes after the place are no longer stored.
         """
         ...
 

@@ -227,7 +227,7 @@ class _Round:
         return {row["task_id"]: row["generation"] for row in execute(self._pair.primary.url(self._name), WORKING)}
 
     async def _return_old_primary(self) -> Sequence[int]:
-        """Start it as it was, and let all servers connect anew; what it has."""
+        """Start it as it was, and let all servers reconnect; what it has."""
         assert self._pair.old
         self._pair.old.configure(synchronous_standby_names="")  # so that its commits would wait for nobody
         await asyncio.to_thread(self._pair.old.start)

@@ -210,7 +210,7 @@ async def test_ports_are_taken_once_and_no_worker_outlives_its_parent(servers: S
     for pid in workers:
         os.kill(pid, signal.SIGINT)  # as Ctrl+C does, besides that of the parent
     assert (await fresh(server).get("/healthz"))["status"] == "ok"
-    os.kill(workers[0], signal.SIGSTOP)  # as one that hangs, until it goes on
+    os.kill(workers[0], signal.SIGSTOP)  # as one that hangs, until it resumes
     server.process.kill()
     os.kill(workers[0], signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""A slow database gets no more queries of those that wait for the same answer, and few of those that ask anew."""
+"""A slow database gets no more queries of those that wait for the same answer, and few of those that ask again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream of an artifact's changes: whoever folds it, from wherever, has the artifact, or is told to begin again."""
+"""The stream of an artifact's changes: a reader that folds it has the artifact, or has to begin again."""
 
 from __future__ import annotations
 
@@ -104,6 +104,14 @@ class Door:
 
     async def offset(self) -> str:
         return next_offset(await self.get("now"))
+
+    async def fall_behind(self) -> str:
+        """The offset of a reader who has the first of four changes."""
+        await self.change(adding("0"))
+        offset = await self.offset()
+        for n in range(3):
+            await self.change(adding(str(n)))
+        return offset
 
     async def shown(self) -> Shown:
         return shown_of((await self.client.get("/artifacts/ctx/doc")).json())
@@ -443,10 +451,7 @@ async def test_events_of_a_reader_who_is_behind_end_in_time(
 ) -> None:
     monkeypatch.setattr(context_changes, "PAGES_PER_READING", 1)
     async with open_door("sqlite", tmp_path) as door:
-        await door.change(adding("0"))
-        offset = await door.offset()
-        for n in range(3):
-            await door.change(adding(str(n)))
+        offset = await door.fall_behind()
         make, made = change_stream._event, []
 
         def end_after_first(answer: change_stream.StreamAnswer, cursor: int) -> bytes:
@@ -466,10 +471,7 @@ async def test_events_end_when_the_context_is_removed_between_readings(
 ) -> None:
     monkeypatch.setattr(context_changes, "PAGES_PER_READING", 1)
     async with open_door("sqlite", tmp_path) as door:
-        await door.change(adding("0"))
-        offset = await door.offset()
-        for n in range(3):
-            await door.change(adding(str(n)))
+        offset = await door.fall_behind()
         await door.end()
         read, readings = change_stream._ArtifactReader.read, []
 

@@ -52,7 +52,7 @@ async def run_suite(url: str, left_out: list[str], report: Path) -> list[dict[st
     )
     output, _ = await vitest.communicate()
     try:
-        files = json.loads(report.read_text())["testResults"]  # noqa: ASYNC240 - nothing else runs any more
+        files = json.loads(report.read_text())["testResults"]  # noqa: ASYNC240 - nothing else runs then
     except OSError:
         raise AssertionError(output.decode()) from None
     return [each for file in files for each in file["assertionResults"]]
