@@ -9,7 +9,7 @@ FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 RUN python -m venv /venv
 COPY requirements.txt ./
-RUN /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
+RUN /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt -c requirements.txt
 COPY pyproject.toml README.md LICENSE agent_card.json ./
 # The package is a folder of links to the others.
 COPY a2a_canvas a2a_canvas

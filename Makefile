@@ -37,11 +37,12 @@ SERVER := $(if $(wildcard .venv/.done),.venv/.done,.venv/.server)
 
 announce = echo "Installing $(1) into .venv: up to $$(grep -c '==' $(2)) packages, $(INSTALL_TIME). Only the first time."
 
-# What is pinned is installed with its hashes, which a folder has none of: the project itself follows alone.
+# What is pinned is installed with its hashes, which a folder has none of: the project itself follows alone. The pins are
+# constraints, too: a pip before 23.3 takes the newest release of what is asked for with an extra, and refuses its hash.
 define install
 	@$(PYTHON) -c 'import sys; sys.exit("a2a-canvas needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(VENV)
-	$(PIP) install --quiet --require-hashes -r $(1)
+	$(PIP) install --quiet --require-hashes -r $(1) -c $(1)
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 endef
 

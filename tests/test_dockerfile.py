@@ -95,7 +95,7 @@ def test_the_build_context_has_exactly_what_is_copied() -> None:
 def test_the_dependencies_are_installed_with_their_hashes_before_the_sources_are_copied() -> None:
     steps = [(step.name, step.words) for step in STEPS if step.stage == BUILD]
     copied_at = steps.index(("COPY", "requirements.txt ./"))
-    installed = ("RUN", "/venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt")
+    installed = ("RUN", "/venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt -c requirements.txt")
     assert steps[copied_at + 1] == installed
     assert copied_at < steps.index(("COPY", "a2a_canvas a2a_canvas"))
     assert steps[-1] == ("RUN", "/venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .")

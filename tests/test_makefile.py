@@ -35,13 +35,18 @@ def would_run(checkout: Path, target: str, path: str = os.defpath) -> str:
 
 def test_serve_installs_the_server_and_what_tests_of_an_agent_need(checkout: Path) -> None:
     lines = would_run(checkout, "serve")
-    assert "pip --disable-pip-version-check install --quiet --require-hashes -r requirements.txt\n" in lines
+    assert (
+        "pip --disable-pip-version-check install --quiet --require-hashes -r requirements.txt -c requirements.txt\n"
+        in lines
+    )
     assert "pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .\n" in lines
 
 
 @pytest.mark.parametrize("target", ["test", "test-all", "check", "bench"])
 def test_the_other_targets_install_the_checks_and_the_tests(checkout: Path, target: str) -> None:
-    assert "install --quiet --require-hashes -r requirements-dev.txt\n" in would_run(checkout, target)
+    assert "install --quiet --require-hashes -r requirements-dev.txt -c requirements-dev.txt\n" in would_run(
+        checkout, target
+    )
 
 
 def test_serve_installs_nothing_where_the_checks_and_the_tests_are(checkout: Path) -> None:
@@ -56,7 +61,7 @@ def test_uv_is_used_if_it_is_there(checkout: Path) -> None:
     uv.touch(mode=0o755)
     lines = would_run(checkout, "serve", f"{uv.parent}:{os.defpath}")
     assert "uv venv --seed" in lines  # with pip, which installs what an agent's tools need
-    assert "uv pip install --quiet --require-hashes -r requirements.txt\n" in lines
+    assert "uv pip install --quiet --require-hashes -r requirements.txt -c requirements.txt\n" in lines
     assert "-m pip" not in lines
 
 
