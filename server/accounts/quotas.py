@@ -41,6 +41,9 @@ MAX_TOKENS = 10**15
 into a row would keep the counts of all users from being written."""
 EXCHANGE_SECONDS = 1.0
 """The interval of exchanges with the other replicas."""
+UNHEARD_INTERVALS = 4
+"""Others have heard of what was counted so many intervals ago, and have counted with it themselves, in whatever order
+the replicas exchange. With fewer, all together let pass up to a quarter more than the limit."""
 STREAM_RETRY_SECONDS = 10
 """After so long a stream may have ended."""
 
@@ -149,19 +152,24 @@ def fits_part(most: int, used: float, unheard: int, workers: int) -> bool:
 
 @dataclass(slots=True)
 class _Unheard:
-    """What was counted here since the exchange before the last one: others may not know of it (rule 5)."""
+    """What was counted here in the last intervals between exchanges: others may not know of it (rule 5)."""
 
-    last: int = 0
-    before: int = 0
+    counts: tuple[int, ...] = (0,) * UNHEARD_INTERVALS
     exchange: int = 0
 
     def count(self, exchange: int, more: int = 0) -> int:
         """Count `more`, in the time after an exchange of this number; returns the sum."""
-        if exchange != self.exchange:
-            self.last, self.before = 0, self.last if exchange == self.exchange + 1 else 0
-            self.exchange = exchange
-        self.last = max(0, self.last + more)
-        return self.last + self.before
+        past = min(exchange - self.exchange, UNHEARD_INTERVALS)
+        self.counts = (*self.counts[past:], *(0,) * past)
+        self.exchange = exchange
+        self.counts = (*self.counts[:-1], self.counts[-1] + more)
+        return sum(self.counts)
+
+    def take_back(self, exchange: int, counted_at: int) -> None:
+        """One that was counted after an earlier exchange has ended."""
+        self.count(exchange)
+        at = UNHEARD_INTERVALS - 1 - (exchange - counted_at)
+        self.counts = tuple(count - (place == at) for place, count in enumerate(self.counts))
 
 
 @dataclass(slots=True)
@@ -273,11 +281,12 @@ class Meter:
         tallies = self._tallies_to_change(user)
         for tally in tallies:
             tally.streams += 1
-        unheard.count(self._exchange, 1)
+        opened_at = self._exchange
+        unheard.count(opened_at, 1)
         try:
             yield
         finally:
-            unheard.count(self._exchange, -1)
+            unheard.take_back(self._exchange, opened_at)
             self._tallies_to_change(user)
             for tally in tallies:
                 tally.streams -= 1

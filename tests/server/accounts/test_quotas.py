@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from itertools import product
@@ -357,15 +357,16 @@ async def test_without_a_limit_nothing_is_asked() -> None:
 
 
 class Workers:
-    """The meters of several workers, which exchange their counts one after the other."""
+    """The meters of several workers, which exchange their counts one after the other, in any order."""
 
     def __init__(self, count: int, of_user: Quota) -> None:
         self.clock = Clock()
         self.meters = [Meter(self.clock, of_user, workers=count) for _ in range(count)]
         self._told: dict[tuple[str, int], Tally] = {}
 
-    def exchange(self) -> None:
-        for number, meter in enumerate(self.meters):
+    def exchange(self, order: Sequence[int] | None = None) -> None:
+        for number in range(len(self.meters)) if order is None else order:
+            meter = self.meters[number]
             self._told |= {(user, number): tally for (user, _), tally in meter.take_changed().items()}
             for (user, other), tally in self._told.items():
                 if other != number:
@@ -394,13 +395,13 @@ def test_workers_together_allow_what_is_set_however_requests_and_exchanges_mix(
     several, count = Workers(workers, Quota(requests=limit)), 0
     for asked in data.draw(st.lists(st.lists(st.integers(0, workers - 1), max_size=workers), max_size=12)):
         count += sum(several.requests(limit, number) for number in asked)
-        several.exchange()
+        several.exchange(data.draw(st.permutations(range(workers))))
     assert count <= max(limit, workers) + workers - 1  # each part is rounded up
 
 
 def test_a_client_of_one_worker_gets_all_of_its_quota_after_some_exchanges() -> None:
     several, count = Workers(4, Quota(requests=60)), 0
-    for _ in range(30):
+    for _ in range(48):
         count += several.requests(60, 0)
         several.exchange()
     assert count == 60
@@ -422,3 +423,26 @@ def test_workers_together_open_as_many_streams_as_a_user_may_and_count_those_tha
     for _ in range(9):
         with several.meters[0].stream(ANN):
             pass
+
+
+@given(
+    st.lists(st.one_of(st.tuples(st.just("open"), st.integers(0, 3)), st.tuples(st.just("close"), st.integers(0, 9)))),
+    st.data(),
+)
+def test_workers_together_never_have_more_streams_open_than_a_user_may(
+    steps: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    several, opened = Workers(4, Quota(streams=12)), list[ExitStack]()
+    for verb, number in steps:
+        if verb == "close" and opened:
+            opened.pop(number % len(opened)).close()
+        elif verb == "open":
+            stack = ExitStack()
+            with suppress(QuotaReached):
+                stack.enter_context(several.meters[number].stream(ANN))
+                opened.append(stack)
+        if data.draw(st.booleans()):
+            several.exchange(data.draw(st.permutations(range(4))))
+        assert len(opened) <= 12 + 3
+    for stack in opened:
+        stack.close()
