@@ -206,5 +206,6 @@ def _payload(replica: str, items: list[list[Any]]) -> str:
 
 
 def _notify_presence(connection: Connection, sent: list[str]) -> None:
-    for payload in sent:
-        connection.execute(select(func.pg_notify(PRESENCE_CHANNEL, payload)))
+    # A standby needs none of this: while none confirms, each of these commits would wait for one, with a connection.
+    alone = func.set_config("synchronous_commit", "local", True)
+    connection.execute(select(alone, *(func.pg_notify(PRESENCE_CHANNEL, payload) for payload in sent)))

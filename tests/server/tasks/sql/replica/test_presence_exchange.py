@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing
 
 import pytest
@@ -13,14 +14,22 @@ from hypothesis import strategies as st
 from a2a_canvas.server.tasks.presence.presence_changes import CursorMoved, PersonCame, PersonLeft
 from a2a_canvas.server.tasks.presence.present_people import PresentPeople
 from a2a_canvas.server.tasks.presence.roster import CursorPlace, Roster
-from a2a_canvas.server.tasks.sql.replica.notifications import MAX_PAYLOAD_BYTES
+from a2a_canvas.server.tasks.sql.replica.notifications import MAX_PAYLOAD_BYTES, PRESENCE_CHANNEL
 from a2a_canvas.server.tasks.sql.replica.presence_exchange import MAX_CHANGES, PresenceExchange, payloads
 from a2a_canvas.store.sql.database import Database
 from tests.broker_fixtures import private_nats
+from tests.postgresql_pair import PostgresqlPair, postgresql_pair, waits_for_standby
 from tests.server.tasks.sql.replica_harness import BOTH_WAYS, Replica, Replicas, replicas
 
 SOON = 30.0
 AT = CursorPlace("doc", 1, 2, 8)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[PostgresqlPair]:
+    with postgresql_pair() as made:
+        made.add_standby()
+        yield made
 
 
 @pytest.fixture
@@ -120,6 +129,23 @@ async def test_without_the_broker_that_they_have_people_see_each_other_by_notifi
             other.backend.presence.move("c", "bob", "w", AT)
             await is_told(ann, {"ann": {}, "bob": {"w": AT}})
             await open_streams.aclose()
+
+
+@pytest.mark.postgres
+async def test_presence_is_told_while_no_standby_confirms(pair: PostgresqlPair) -> None:
+    database = Database(pair.url(pair.primary.new_database()))
+    exchange, heard = PresenceExchange(database, PresentPeople(lambda seconds, call: None)), asyncio.Event()
+    try:
+        async with database.listener() as driver, asyncio.timeout(SOON):
+            await driver.add_listener(PRESENCE_CHANNEL, lambda *_: heard.set())
+            assert pair.standby
+            pair.standby.signal(signal.SIGSTOP)
+            await exchange.send()
+            await heard.wait()
+        assert waits_for_standby(pair.primary.url()) == 0
+    finally:
+        pair.standby.signal(signal.SIGCONT)
+        await database.close()
 
 
 # --------------------------------------------------------------------------- payloads and limits
