@@ -5,7 +5,9 @@ each uses as much; a tenth of the turns is watched at the other worker. The mode
 so the client knows each delta's age. CPU is that of the workers' processes, while all turns run. The one and the two
 take turns, because the machine may be busy.
 
-A third of the unit's turns shows what a delta costs where less is shared: alone, and on each of three workers.
+A third of the unit's turns shows what a delta costs where less is shared: alone, and on each of three workers. Two
+workers without watchers elsewhere show what the machine takes when both of its cores are busy: on two threads of one
+core, the same work takes up to half as much CPU again.
 """
 
 from __future__ import annotations
@@ -90,13 +92,14 @@ async def measure(plan: Plan, workers: Sequence[Server]) -> Report:
         await load([worker], 2, 1)
     one = await search(plan, workers[:1], plan.turns)
     two = await search(plan, workers[:2], 2 * one)
-    ones, twos, thirds, threes = [], [], [], []
+    ones, twos, aparts, thirds, threes = [], [], [], [], []
     for _ in range(plan.rounds):
         ones.append(await load(workers[:1], one, plan.seconds))
         twos.append(await load(workers[:2], two, plan.seconds))
+        aparts.append(await load(workers[:2], two, plan.seconds, apart=True))
         thirds.append(await load(workers[:1], max(1, one // 3), plan.seconds))
         threes.append(await load(workers, max(3, one // 3 * 3), plan.seconds))
-    return report(ones, twos, thirds, threes)
+    return report(ones, twos, aparts, thirds, threes)
 
 
 async def search(plan: Plan, workers: Sequence[Server], turns: int) -> int:
@@ -109,8 +112,12 @@ async def search(plan: Plan, workers: Sequence[Server], turns: int) -> int:
     return turns
 
 
-async def load(workers: Sequence[Server], turns: int, seconds: float) -> Load:
-    """Run so many turns at once, divided among the workers."""
+async def load(workers: Sequence[Server], turns: int, seconds: float, *, apart: bool = False) -> Load:
+    """Run so many turns at once, divided among the workers.
+
+    Args:
+        apart: all are watched at the worker that runs them.
+    """
     order = Order(round(RATE * (SPREAD + 2 * SETTLE + seconds)), RATE)
     here: list[float] = []
     elsewhere: list[float] = []
@@ -118,8 +125,9 @@ async def load(workers: Sequence[Server], turns: int, seconds: float) -> Load:
     async def one(number: int) -> None:
         await asyncio.sleep(SPREAD * number / turns)
         worker, other = workers[number % len(workers)], workers[(number + 1) % len(workers)]
-        # Every tenth turn of each worker.
-        if other is worker or number // len(workers) % ELSEWHERE:
+        # Every tenth turn of each worker, and of fewer one.
+        watched_elsewhere = number // len(workers) % ELSEWHERE == min(ELSEWHERE, turns // len(workers)) // 2
+        if apart or other is worker or not watched_elsewhere:
             watcher = await watch(worker.port, send(order), Watcher(Ages(here).listen))
         else:
             task_id = await start(worker.port, order)
@@ -144,14 +152,20 @@ async def start(port: int, order: Order) -> str:
     return task_id
 
 
-def report(ones: Sequence[Load], twos: Sequence[Load], thirds: Sequence[Load], threes: Sequence[Load]) -> Report:
+def report(
+    ones: Sequence[Load],
+    twos: Sequence[Load],
+    aparts: Sequence[Load],
+    thirds: Sequence[Load],
+    threes: Sequence[Load],
+) -> Report:
     """The table and the targets."""
     table = Report(
         "workers",
         f"turns of {RATE:.0f} deltas a second, each worker at {SHARE} of a core, one in {ELSEWHERE} watched elsewhere",
         ("workers", "turns", "cores each", "CPU/delta us", "p50 ms", "p99 ms", "p99 elsewhere ms"),
     )
-    for loads in (ones, twos, thirds, threes):
+    for loads in (ones, twos, aparts, thirds, threes):
         _, _, late, _ = spread([age for each in loads for age in each.elsewhere] or [0.0])
         p50, _, p99, _ = spread(_ages(loads))
         cores = median(sum(each.cores) / len(each.cores) for each in loads)
@@ -160,6 +174,11 @@ def report(ones: Sequence[Load], twos: Sequence[Load], thirds: Sequence[Load], t
     table.checks.append(Check("turns, two / one", carried, "at least", 1.7))
     table.checks.append(Check("CPU per delta, two / one", ratio(_per_delta(twos), _per_delta(ones)), "at most", 1.18))
     table.checks.append(Check("p99", spread(_ages(twos))[2], "at most", 100, "ms"))
+    table.notes.append(
+        "CPU per delta of two workers with all turns watched where they run: "
+        f"{ratio(_per_delta(aparts), _per_delta(ones)):.2f} times that of one, which is the machine's; "
+        f"with a tenth watched elsewhere {ratio(_per_delta(twos), _per_delta(aparts)):.2f} times that"
+    )
     third = ratio(_per_delta(thirds), _per_delta(ones))
     table.notes.append(
         f"CPU per delta with a third of the turns: {third:.2f} times that of the unit on one worker, "

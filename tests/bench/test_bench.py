@@ -42,11 +42,15 @@ def test_a_delta_costs_less_than_in_another_checkout() -> None:
 def test_two_workers_are_compared_with_one_by_the_turns_that_use_as_much_of_a_core() -> None:
     one = workers.Load(20, (0.35,), [10.0], [])
     two = workers.Load(36, (0.35, 0.35), [10.0], [90.0])
+    apart = workers.Load(36, (0.32, 0.32), [10.0], [])
     third = workers.Load(6, (0.21,), [10.0], [])
-    report = workers.report([one], [two], [third], [third])
+    report = workers.report([one], [two], [apart], [third], [third])
     assert report.figures() == {"turns, two / one": 1.8, "CPU per delta, two / one": 1.111, "p99": 90.0}
     assert report.holds
-    assert "a third of the turns: 2.00 times" in report.notes[0]
+    assert report.notes[0].endswith(
+        "1.02 times that of one, which is the machine's; with a tenth watched elsewhere 1.09 times that"
+    )
+    assert "a third of the turns: 2.00 times" in report.notes[1]
 
 
 @pytest.mark.parametrize("way", ["store", "runtime"])
