@@ -107,15 +107,15 @@ class Database:
         self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
         self.threads = Threads(READERS + 1)
         if file:
-            self._reader = _sqlite(self.url, self.threads, "BEGIN", READERS)
+            self._reader = self._single_reader = _sqlite(self.url, self.threads, "BEGIN", READERS)
             self._writer = self._heartbeat = _sqlite(self.url, self.threads, "BEGIN IMMEDIATE", 1)
             event.listen(self._writer.sync_engine, "close", lambda connection, record: file.record_disconnected())
         else:
             self._writer = self._postgresql(self.writers)
             self._heartbeat = self._postgresql(1, HEARTBEAT_TIMEOUT)
-            self._reader = self._postgresql(connections - 1 - self.writers).execution_options(
-                isolation_level="REPEATABLE READ"
-            )
+            readers = self._postgresql(connections - 1 - self.writers)
+            self._reader = readers.execution_options(isolation_level="REPEATABLE READ")
+            self._single_reader = readers.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -127,6 +127,19 @@ class Database:
         self._check()
         with translate_errors():
             async with self._reader.connect() as connection, connection.begin():
+                yield connection
+
+    @asynccontextmanager
+    async def read_at_once(self) -> AsyncIterator[AsyncConnection]:
+        """A connection for SELECTs that need not see one state: PostgreSQL is asked once for each, and no BEGIN and
+        COMMIT are sent.
+
+        Raises:
+            Unavailable: rules 3 and 4.
+        """
+        self._check()
+        with translate_errors():
+            async with self._single_reader.connect() as connection:
                 yield connection
 
     def write(self) -> AbstractAsyncContextManager[AsyncConnection]:

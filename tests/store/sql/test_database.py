@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -64,14 +65,46 @@ async def test_a_transaction_is_written_whole_or_not_at_all(database: Database, 
     assert await words(database) == ["a", "b"]
 
 
+async def check_one_state(database: Database, new: str) -> None:
+    """What is written during a read is not seen by it."""
+    before = await words(database)
+    async with database.read() as connection:
+        for _ in range(2):
+            assert [*await connection.scalars(text("SELECT word FROM words ORDER BY word"))] == before
+            await put(database, new)
+            new += new
+    assert len(await words(database)) == len(before) + 2
+
+
 async def test_a_read_sees_one_state_whatever_is_written_meanwhile(database: Database) -> None:
     await put(database, "a")
-    count = text("SELECT count(*) FROM words")
-    async with database.read() as connection:
-        before = await connection.scalar(count)
-        await put(database, "b")
-        assert await connection.scalar(count) == before == 1
-    assert await words(database) == ["a", "b"]
+    await check_one_state(database, "b")
+
+
+@pytest.mark.postgres
+async def test_reads_that_need_not_see_one_state_have_no_begin() -> None:
+    database = Database(postgresql_url())
+    begun: dict[str, list[str]] = {"read": [], "read_at_once": []}
+    for name, asked in begun.items():
+
+        def log(query: Any, asked: list[str] = asked) -> None:
+            asked.append(query.query)
+
+        async with getattr(database, name)() as connection:
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            driver.add_query_logger(log)
+            assert await connection.scalar(text("SELECT 1")) == 1
+        await asyncio.sleep(0)  # the log is called by the loop
+        driver.remove_query_logger(log)
+    assert begun == {"read": ["BEGIN ISOLATION LEVEL REPEATABLE READ;", "COMMIT;"], "read_at_once": []}
+    await database.close()
+
+
+async def test_what_is_read_at_once_is_there_and_the_next_read_sees_one_state(database: Database) -> None:
+    await put(database, "a")
+    async with database.read_at_once() as connection:
+        assert [*await connection.scalars(text("SELECT word FROM words"))] == ["a"]
+    await check_one_state(database, "b")
 
 
 async def test_many_write_and_read_at_once_and_none_finds_it_locked(database: Database) -> None:

@@ -40,7 +40,7 @@ from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.message_files import read_files
-from a2a_canvas.server.tasks.sql.projections.pages import TASKS_PER_QUERY, page_entries, read_after, read_behind
+from a2a_canvas.server.tasks.sql.projections.pages import TASKS_PER_QUERY, page_entries, read_behind
 from a2a_canvas.server.tasks.sql.projections.records import task_contexts, tasks
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
@@ -133,7 +133,8 @@ class TaskRows:
 async def read_tasks(connection: AsyncConnection, chosen: Select[Any], versions: VersionContents) -> list[TaskRows]:
     """The rows of a query for `ALL_COLUMNS` or fewer."""
     rows = (await connection.execute(chosen)).all()
-    behind = await read_behind(connection, [row for row in rows if row.generation > row.snapshot])
+    late = [(row.context_id, row.task_id, row.snapshot) for row in rows if row.generation > row.snapshot]
+    behind = await read_behind(connection, late)
     naming = [(row, *behind.get(row.task_id, ())) for row in rows]
     files = await read_named_files(connection, chain.from_iterable(naming))
     with_artifacts = (several for several in naming if hasattr(several[0], "artifacts"))
@@ -285,6 +286,11 @@ def _snapshot(task: TaskRows) -> TaskRecord:
     return replace(record_of_json(row.head, task.files), **parts)
 
 
+def place_of(record: TaskRecord) -> tuple[ContextKey, str, int]:
+    """As `read_behind` asks for what is after a record."""
+    return record.context_id, record.task_id, record.generation
+
+
 async def entries_after(
     connection: AsyncConnection, record: TaskRecord, versions: VersionContents
 ) -> tuple[int | None, list[Entry]]:
@@ -293,7 +299,7 @@ async def entries_after(
     Raises:
         Unreadable: they cannot be decoded.
     """
-    found = await read_after(connection, (record.context_id, record.task_id), record.generation)
+    found = (await read_behind(connection, [place_of(record)]))[record.task_id]
     contents = (await read_contents(connection, found, versions)).get(record.context_id, NO_CONTENTS)
     files = (await read_named_files(connection, found)).get(record.context_id, NO_FILES)
     entries = [entry for page in found for entry in decode_entries(page, contents, files)]

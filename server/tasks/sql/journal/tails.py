@@ -7,20 +7,28 @@ Rule 2: a page may come while the database is read: of what was read, only entri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 from weakref import WeakValueDictionary
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.journal.task_log import NOT_RECEIVED, TaskLog
-from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.sql.journal.background_reads import BackgroundReads
 from a2a_canvas.server.tasks.sql.journal.followed_pages import FollowedPages, is_current
-from a2a_canvas.server.tasks.sql.journal.journal_reading import decode_entries, entries_after, read_record, tasks_in
+from a2a_canvas.server.tasks.sql.journal.journal_reading import (
+    decode_entries,
+    entries_after,
+    place_of,
+    read_record,
+    tasks_in,
+)
 from a2a_canvas.server.tasks.sql.journal.page_messages import PageKey, PageMessage
+from a2a_canvas.server.tasks.sql.projections.pages import read_behind
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
@@ -95,10 +103,17 @@ class TaskTails:
 
     async def refresh(self, task_ids: Iterable[str]) -> None:
         """Read the new entries of these tasks; one that has ended here has none, though its last commit is notified."""
+        known = {}
         for task_id in task_ids:
             log = self._logs.get(task_id)
             if log and not (log.failure or log.record.state.terminal or self._runs_here(task_id)):
-                await self._read_on(log)
+                known[log] = log.record
+        if known:
+            async with self._database.read_at_once() as connection:
+                behind = await read_behind(connection, [place_of(record) for record in known.values()])
+            for log, record in known.items():
+                if not self._take(log, record, behind[record.task_id]):
+                    await self._read_on(log)
 
     async def refresh_all(self) -> None:
         """Read the new entries of all tasks that have any, and have brought no page for a moment."""
@@ -152,6 +167,23 @@ class TaskTails:
     async def stop(self) -> None:
         await self._refreshing.stop()
 
+    def _take(self, log: TaskLog, known: TaskRecord, pages: Sequence[Row[Any]]) -> bool:
+        """Show pages that were read after a record, if they are the next ones and name nothing that has to be read."""
+        if not pages or pages[0].first != known.generation + 1 or any(page.named for page in pages):
+            return False
+        try:
+            entries = [entry for page in pages for entry in decode_entries(page, NO_CONTENTS)]
+        except Unreadable:
+            return False
+        self._append(log, entries)
+        return True
+
+    def _append(self, log: TaskLog, entries: Iterable[Entry]) -> None:
+        """Show what was read (rule 2), unless this replica runs the task meanwhile: its own may be among them."""
+        if log.saved and not log.failure and not self._runs_here(log.record.task_id):
+            self.pages_read += 1
+            log.read([entry for entry in entries if entry.generation > log.record.generation])
+
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
             known = log.record
@@ -167,8 +199,7 @@ class TaskTails:
             if first != known.generation + 1:
                 log.fail(StreamLost())  # the next entries have been removed
             elif entries:
-                self.pages_read += 1
-                log.read([entry for entry in entries if entry.generation > log.record.generation])
+                self._append(log, entries)
 
 
 def _page_key(record: TaskRecord) -> PageKey:

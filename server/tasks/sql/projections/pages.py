@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -22,8 +24,10 @@ from sqlalchemy import (
     LargeBinary,
     Row,
     ScalarSelect,
+    Select,
     Table,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -95,7 +99,7 @@ def write(connection: Connection, commit: JournalCommit) -> None:
         }
         each.page = {**each.columns, **row, "entries": stored_entries(entries)}
         rows.append(each.page)
-    commit.kept.update(_ADD.execute(connection, rows))
+    commit.kept.update(commit.last.add(connection, _ADD, rows))
 
 
 async def add(connection: AsyncConnection, task: TaskKey, entry: Entry) -> int:
@@ -112,21 +116,19 @@ def last_generation(context_id: ContextKey, task_id: str) -> ScalarSelect[int]:
     return select(func.coalesce(func.max(pages.c.last), 0)).where(*ours).scalar_subquery()
 
 
-async def read_behind(connection: AsyncConnection, tasks: Sequence[Row[Any]]) -> dict[str, list[Row[Any]]]:
-    """The pages after the saved records of tasks, by the rows of these."""
+async def read_behind(
+    connection: AsyncConnection, tasks: Sequence[tuple[ContextKey, str, int]]
+) -> dict[str, list[Row[Any]]]:
+    """The pages of tasks, each after a generation (context, task, generation)."""
     found: dict[str, list[Row[Any]]] = defaultdict(list)
     for first in range(0, len(tasks), TASKS_PER_QUERY):
         some = tasks[first : first + TASKS_PER_QUERY]
-        chosen = or_(*(_behind(row.context_id, row.task_id, row.snapshot) for row in some))
-        query = select(pages).where(chosen).order_by(*_OF_TASK, pages.c.first)
-        for page in await connection.execute(query):
+        values: dict[str, Any] = {}
+        for place, (context_id, task_id, generation) in enumerate(some):
+            values |= {f"c{place}": context_id, f"t{place}": task_id, f"g{place}": generation}
+        for page in await connection.execute(_select_behind(len(some)), values):
             found[page.task_id].append(page)
     return found
-
-
-async def read_after(connection: AsyncConnection, task: TaskKey, generation: int) -> Sequence[Row[Any]]:
-    """The pages of a task after a generation."""
-    return (await connection.execute(select(pages).where(_behind(*task, generation)).order_by(pages.c.first))).all()
 
 
 async def read_changes(
@@ -171,5 +173,14 @@ def _sums(rows: Iterable[Any]) -> dict[TaskKey, int]:
     return dict(sums)
 
 
-def _behind(context_id: ContextKey, task_id: str, generation: int) -> ColumnElement[bool]:
+@cache  # to make the statement takes longer than to execute it
+def _select_behind(tasks: int) -> Select[Any]:
+    """Selects the pages of so many tasks, the parameters being c0, t0, g0 and so on."""
+    chosen = or_(*(_is_behind(*(bindparam(f"{name}{place}") for name in "ctg")) for place in range(tasks)))
+    return select(pages).where(chosen).order_by(*_OF_TASK, pages.c.first)
+
+
+def _is_behind(
+    context_id: BindParameter[Any], task_id: BindParameter[Any], generation: BindParameter[Any]
+) -> ColumnElement[bool]:
     return and_(_OF_TASK[0] == context_id, _OF_TASK[1] == task_id, pages.c.first > generation)

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, delete, func, null, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
@@ -67,6 +67,15 @@ _KNOWN_SINCE = func.extract(
 )
 """What is newer was written since the database has run, and as the primary."""
 
+_BEFORE = select(replicas).where(replicas.c.replica_id == bindparam("replica")).with_for_update().cte()
+_COUNT = (
+    update(replicas)
+    .where(replicas.c.replica_id == _BEFORE.c.replica_id)
+    .values(commits=bindparam("number"), heartbeat_at=_NOW)
+    .returning(_BEFORE.c.commits)
+)
+"""Locks the row of a replica, sets the number of its transactions, and returns the one before."""
+
 
 class Lease:
     """The lease of this process. What reads or writes raises `Unavailable` while the database cannot be used.
@@ -101,7 +110,7 @@ class Lease:
         self._never_disconnected = True  # since the start of the process
         self.registered = False
 
-    def collect(self) -> _LeaseCheck:
+    def collect(self, contexts: Collection[ContextKey] | None = None) -> _LeaseCheck:
         self._commits += 1
         return _LeaseCheck(self, self.id, self._commits)
 
@@ -222,13 +231,11 @@ class _LeaseCheck:
             return
         if self._lease.id == self._replica and not self._lease.registered:
             self._lease.insert_row(connection)
-        ours = replicas.c.replica_id == self._replica
-        number = connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
+        number = connection.scalar(_COUNT, {"replica": self._replica, "number": self._number})
         if number is None:
             raise LeaseLost("another replica has taken over")
         if number < self._lease.committed and self._lease.id == self._replica:
             raise LeaseLost("the database has lost transactions that it had committed")
-        connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
         if number == self._number:
             raise AlreadyCommitted
 

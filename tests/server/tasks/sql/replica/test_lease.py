@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica import lease as lease_module
@@ -15,6 +16,7 @@ from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url
 from tests.new_database import create_tables
 
+WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 LEASE_TIMING = LeaseTiming(heartbeat=1.0, expiry=4.0)
 
 
@@ -68,6 +70,21 @@ async def two() -> AsyncIterator[Two]:
 
 def ids(leases: Iterable[Lease]) -> set[str]:
     return {lease.id for lease in leases}
+
+
+async def test_a_transaction_is_counted_once_a_heartbeat_has_let_go_of_the_row(two: Two) -> None:
+    await two.write(two.own)
+    async with two.database.write() as heartbeat:
+        beat = update(replicas).where(replicas.c.replica_id == two.own.id).values(heartbeat_at=1.0)
+        await heartbeat.execute(beat)
+        writing = asyncio.create_task(two.write(two.own))
+        async with two.database.read() as connection:
+            while not await connection.scalar(WAITING):
+                pass
+    await writing
+    async with two.database.read() as connection:
+        row = (await connection.execute(select(replicas).where(replicas.c.replica_id == two.own.id))).one()
+    assert (row.commits, row.heartbeat_at > 1.0) == (2, True)
 
 
 async def test_a_replica_that_does_not_beat_for_a_lease_is_dead(two: Two) -> None:

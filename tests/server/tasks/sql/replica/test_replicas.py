@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import event
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import (
@@ -125,12 +126,35 @@ async def test_a_replica_names_the_tasks_that_it_follows_while_they_run_elsewher
     assert b.backend.journal.followed_tasks == ()
 
 
+async def test_the_new_pages_of_all_followed_tasks_are_read_by_one_statement(several) -> None:
+    holds = Hold(), Hold(), Hold()
+    a = await several.start(*(answer(text("One "), hold, text("two.")) for hold in holds))
+    b = await several.start()
+    here = [await a.send(f"Write {each}", context=each) for each in "cde"]
+    for hold in holds:
+        await hold.reached.wait()
+    await a.backend.commits.flushed()
+    there = [await joined(b, each.snapshot.task_id) for each in here]
+    b.backend._listener.cancel()
+    for hold in holds:
+        hold.release.set()
+    for each in here:
+        await rest(each)
+    statements: list[str] = []
+    engine = b.backend._database._single_reader.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    await b.backend.journal.refresh([each.snapshot.task_id for each in here], ())
+    assert [states(await rest(each))[-1] for each in there] == [State.COMPLETED] * 3
+    assert len(statements) == 1
+
+
 async def test_a_task_that_has_ended_is_not_read_again_for_its_followers(several, monkeypatch) -> None:
     a = await several.start(HELLO)
     here = await a.send("Hi")
     await rest(here)
     reads: list[str] = []
-    monkeypatch.setattr(a.backend.journal._tails, "_read_on", lambda log: reads.append(log.record.task_id))
+    for read in ("_take", "_read_on"):
+        monkeypatch.setattr(a.backend.journal._tails, read, lambda log, *_: reads.append(log.record.task_id))
     await a.backend.journal.refresh([here.snapshot.task_id], [])
     await a.backend.journal.refresh_all()
     assert reads == []
