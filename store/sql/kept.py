@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Table, delete, literal, select
 
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.row_statement import RowStatement, upsert
+from a2a_canvas.store.sql.row_statement import Row, RowStatement, upsert
 from a2a_canvas.store.sql.tables import ContextKeyText, metadata
 
 kept_bytes = Table(
@@ -29,12 +29,17 @@ kept_bytes = Table(
 EXPIRED_AT_ONCE = 1000
 """Expired rows that are deleted in one transaction."""
 
-_ADD = RowStatement(upsert(kept_bytes, added=["bytes"]), kept_bytes.c.keys())
+ADD_KEPT = RowStatement(upsert(kept_bytes, added=["bytes"]), kept_bytes.c.keys())
 
 
 def add_kept(connection: Connection, added: Mapping[str, int]) -> None:
     """Count bytes of contexts that this transaction writes, or, if they are negative, that it removes."""
-    _ADD.execute(connection, [{"context_id": key, "bytes": added[key]} for key in sorted(added) if added[key]])
+    ADD_KEPT.execute(connection, kept_rows(added))
+
+
+def kept_rows(added: Mapping[str, int]) -> list[Row]:
+    """The rows of `ADD_KEPT`."""
+    return [{"context_id": key, "bytes": added[key]} for key in sorted(added) if added[key]]
 
 
 async def delete_expired(

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Connection, bindparam, select
 
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.kept import kept_bytes
+from a2a_canvas.store.sql.row_statement import RowStatement, StatementGroup, upsert
 from a2a_canvas.store.sql.tables import artifacts, drafts, with_shard
+from tests.property_examples import examples
 from tests.store.sql.sql_fixtures import postgresql_database, sqlite_database
 
 ADD = RowStatement(lambda _: drafts.insert(), drafts.c.keys())
@@ -73,3 +77,42 @@ async def test_what_is_written_is_counted_when_it_is_committed(database: Databas
         await database.transact(fails)
     await database.transact(lambda connection: None)
     assert database.written_bytes == 2 * len(with_shard("c") + "aappendx")
+
+
+KEPT = RowStatement(upsert(kept_bytes, added=["bytes"]), kept_bytes.c.keys())
+NAMES = st.sampled_from("abcde")
+ROWS = st.tuples(
+    st.lists(st.integers(1, 30), unique=True, max_size=12),
+    st.dictionaries(NAMES, st.integers(-5, 5), max_size=5),
+    st.integers(1, 30),
+)
+
+
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ROWS, max_size=4))
+async def test_statements_together_write_what_they_write_one_after_another(
+    database: Database, transactions: list[tuple[list[int], dict[str, int], int]]
+) -> None:
+    async def write(*, together: bool) -> list[object]:
+        def change(connection: Connection) -> None:
+            for number, (added, kept, first) in enumerate(transactions):
+                group = StatementGroup()
+                artifact = {"artifact_id": f"a{number}"}
+                group.add(connection, ADD, [{**row, **artifact} for row in rows(*added, content="$1 :x")])
+                group.add(connection, KEPT, [{"context_id": key, "bytes": kept[key]} for key in sorted(kept)])
+                group.add(connection, CUT, [{"of": f"a{number - 1}", "from": first}])
+                if together:
+                    group.execute(connection)
+                else:
+                    for each in group._added:
+                        connection.exec_driver_sql(*each)
+
+        await database.transact(change)
+        async with database.write() as connection:
+            found: list[object] = []
+            for table in (drafts, kept_bytes):
+                found += (await connection.execute(select(table).order_by(*table.primary_key))).all()
+                await connection.execute(table.delete())
+        return found
+
+    assert await write(together=True) == await write(together=False)

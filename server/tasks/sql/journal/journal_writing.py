@@ -27,7 +27,7 @@ from a2a_canvas.server.tasks.sql.projections import (
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, Projection, StagedTask, TaskKey
 from a2a_canvas.server.tasks.sql.projections.named_versions import Contents
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.kept import ADD_KEPT, kept_rows
 
 
 class OutboxWriter(Protocol):
@@ -131,9 +131,14 @@ def projections_of(outbox: OutboxWriter, notify: Notify) -> tuple[Projection, ..
         annotation_rows.write,
         _count_kept,
         task_counts.write,
+        _write_last,
         notify_others,
     )
 
 
 def _count_kept(connection: Connection, commit: JournalCommit) -> None:
-    add_kept(connection, commit.kept)
+    commit.last.add(connection, ADD_KEPT, kept_rows(commit.kept))
+
+
+def _write_last(connection: Connection, commit: JournalCommit) -> None:
+    commit.last.execute(connection)

@@ -18,6 +18,7 @@ from a2a_canvas.server.tasks.journal.task_log import TaskBatch
 from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.sql.projections.named_versions import Contents
 from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.sql.row_statement import StatementGroup
 
 TaskKey = tuple[ContextKey, str]
 """Context and task."""
@@ -89,6 +90,7 @@ class JournalCommit:
         staged: the contents of versions (`staged_contents`).
         kept: the bytes to be counted, by context.
         files: those that the rows name.
+        last: statements on whose rows no other statement of the transaction depends.
     """
 
     tasks: Sequence[StagedTask]
@@ -97,6 +99,7 @@ class JournalCommit:
     staged: Contents
     kept: Counter[str] = field(default_factory=Counter)
     files: dict[FileKey, KeptFile] = field(default_factory=dict)
+    last: StatementGroup = field(default_factory=StatementGroup)
 
     @property
     def new_tasks(self) -> list[StagedTask]:

@@ -42,7 +42,7 @@ def write(connection: Connection, commit: JournalCommit) -> None:
         for each in commit.tasks
         for artifact_id, (number, last) in each.last.items()
     }
-    _REPLACE.execute(connection, [rows[key] for key in sorted(rows)])
+    commit.last.add(connection, _REPLACE, [rows[key] for key in sorted(rows)])
 
 
 async def read_latest(

@@ -165,7 +165,7 @@ def save(connection: Connection, commit: JournalCommit) -> None:
         named = {f"new_{name}": value for name, value in values.items()}
         alike[tuple(values)].append({"of_context": each.context_id, "of_task": each.task_id, **named})
     for columns_of_all, rows in alike.items():
-        commit.kept.update(_update_columns(columns_of_all).execute(connection, rows))
+        commit.kept.update(commit.last.add(connection, _update_columns(columns_of_all), rows))
 
 
 def _settled_records(

@@ -21,7 +21,7 @@ from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.row_statement import RowStatement, upsert
+from a2a_canvas.store.sql.row_statement import Row, RowStatement, upsert
 from a2a_canvas.store.sql.tables import Text, metadata
 
 task_counts = Table(
@@ -45,11 +45,14 @@ def add_counts(connection: Connection, added: Mapping[OwnerState, int], replica:
     Args:
         replica: the id of this replica; empty for none.
     """
+    _ADD.execute(connection, _count_rows(added, replica))
+
+
+def _count_rows(added: Mapping[OwnerState, int], replica: str) -> list[Row]:
     changed = [(key, added[key]) for key in sorted(added) if added[key]]
-    rows = [
+    return [
         {"owner": owner, "state": state, "replica_id": replica, "tasks": number} for (owner, state), number in changed
     ]
-    _ADD.execute(connection, rows)
 
 
 def write(connection: Connection, commit: JournalCommit) -> None:
@@ -61,7 +64,7 @@ def write(connection: Connection, commit: JournalCommit) -> None:
             changed[owner, state] += 1
         elif each.batch.entries:
             changed.update(count_transition(owner, each.state, state))
-    add_counts(connection, changed, commit.replica)
+    commit.last.add(connection, _ADD, _count_rows(changed, commit.replica))
 
 
 def count_transition(owner: str, before: str, after: str) -> Counter[OwnerState]:

@@ -1,4 +1,7 @@
-"""The statements of a commit, in their order: PostgreSQL answers each of them before the next one is sent."""
+"""The statements of a commit, in their order: PostgreSQL answers each of them before the next one is sent.
+
+Those whose rows no other one needs are one statement there.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ FILE = KeptFile.from_content(bytes(LARGE_BYTES))
 CONFIG = PushConfig(ConfigKey("c", "t", "p"), Caller("ann"), "1.0", "https://a.example/x", "a.example:443")
 CLOSED = ArtifactChanged("doc", "Doc", "", False, (text_part("Text"),), True, 1, "agent", 0)
 PHOTO = UserMessage("m-2", (text_part("Look"), FilePart(FILE, name="photo.bin")))
-STEP = re.compile(r"\s*(?:(SELECT).*?FROM|(INSERT) INTO|(UPDATE)|(DELETE) FROM|(WITH) RECURSIVE) (\w+)", re.DOTALL)
+STEP = re.compile(
+    r"(?:^|s\d+ AS \(|\) )\s*(?:(SELECT).*?FROM|(INSERT) INTO|(UPDATE)|(DELETE) FROM|(WITH) RECURSIVE) (\w+)", re.DOTALL
+)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -48,9 +53,9 @@ def statements(backend: SqlBackend) -> Iterator[list[str]]:
     steps: list[str] = []
 
     def listen(*given: object) -> None:
-        found = STEP.match(str(given[2]))
-        if found and found.groups()[-1] != "replicas":
-            steps.append(" ".join(filter(None, found.groups())))
+        found = [" ".join(filter(None, step)) for step in STEP.findall(re.sub(r"^WITH (?=s0)", "", str(given[2])))]
+        if found and not found[0].endswith("replicas"):
+            steps.append(" + ".join(dict.fromkeys(found)))  # for several rows a table comes several times
 
     engine = backend._database._writer.sync_engine
     event.listen(engine, "before_cursor_execute", listen)
@@ -58,6 +63,10 @@ def statements(backend: SqlBackend) -> Iterator[list[str]]:
         yield steps
     finally:
         event.remove(engine, "before_cursor_execute", listen)
+
+
+def together(backend: SqlBackend, *steps: str) -> list[str]:
+    return [" + ".join(steps)] if backend._database.dialect == "postgresql" else [*steps]
 
 
 async def test_a_task_begins_with_one_statement_for_each_table(backend: SqlBackend) -> None:
@@ -71,15 +80,12 @@ async def test_a_task_begins_with_one_statement_for_each_table(backend: SqlBacke
         "INSERT contexts",
         "INSERT tasks",
         "INSERT task_contexts",
-        "INSERT pages",
         "INSERT push_configs",
         "SELECT push_configs",
         "INSERT push_outbox",
         "UPDATE push_configs",
         "INSERT owned_contexts",
-        "UPDATE tasks",
-        "INSERT kept_bytes",
-        "INSERT task_counts",
+        *together(backend, "INSERT pages", "UPDATE tasks", "INSERT kept_bytes", "INSERT task_counts"),
     ]
 
 
@@ -97,20 +103,23 @@ async def test_a_task_that_gets_a_message_writes_and_ends_changes_each_table_onc
         "INSERT message_keys",
         "SELECT tasks",  # locks
         "INSERT contexts",
-        "INSERT pages",
         "SELECT push_configs",  # locks
         "INSERT push_outbox",
         "UPDATE push_configs",
-        "INSERT latest_changes",
         "INSERT owned_contexts",
         "WITH links",  # the versions whose content the record would repeat
         "SELECT tasks",  # the sizes that the record had
-        "UPDATE tasks",
         "DELETE inbox_messages",
         "DELETE unnamed_files",
         "SELECT message_files",
-        "INSERT kept_bytes",
-        "INSERT task_counts",
+        *together(
+            backend,
+            "INSERT pages",
+            "INSERT latest_changes",
+            "UPDATE tasks",
+            "INSERT kept_bytes",
+            "INSERT task_counts",
+        ),
     ]
 
 
@@ -121,4 +130,4 @@ async def test_a_delta_is_one_page(backend: SqlBackend) -> None:
     with statements(backend) as made:
         await journal.append("t", TextAdded(BlockPosition(0, 1, 0), "Hello"))
         await journal.flushed("t")
-    assert made == ["SELECT tasks", "INSERT pages", "UPDATE tasks", "INSERT kept_bytes"]
+    assert made == ["SELECT tasks", *together(backend, "INSERT pages", "UPDATE tasks", "INSERT kept_bytes")]
