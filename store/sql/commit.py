@@ -3,8 +3,8 @@
 Rule 1: staging never waits. What is staged in one step of the event loop is written in one transaction, because the
         work of all participants is collected in one step.
 Rule 2: `flush_soon` writes within `interval`, and what subscribers wait for `FOLLOWED_INTERVAL` after the previous
-        transaction began; `flush_now` writes at once, with everything staged before. While one transaction
-        runs, the next one is staged.
+        transaction began, alone: one context that is followed would have those of all others written as often.
+        `flush_now` writes at once, with everything staged before. While one transaction runs, the next one is staged.
 Rule 3: a transaction that fails for a transient reason is retried until it is committed, in the same order and with
         everything that was staged. If an earlier attempt turns out to be committed, another commit has to confirm it: a
         synchronous standby may not have it yet. It is given up if the replica has lost its lease, if the server stops
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -97,8 +97,8 @@ class StagedWork(_Writable, Protocol):
 class Participant(Protocol):
     """Stages work."""
 
-    def collect(self) -> StagedWork | None:
-        """Everything staged since the last call; None if nothing. Must not await."""
+    def collect(self, contexts: Collection[ContextKey] | None = None) -> StagedWork | None:
+        """Everything staged since the last call, or all of that in some contexts; None if nothing. Must not await."""
         ...
 
 
@@ -138,7 +138,9 @@ class GroupCommit:
         self._failed = failed
         self._participants: list[Participant] = []
         self._due: asyncio.Handle | None = None
-        self._due_at = float("inf")
+        self._followed_due: asyncio.Handle | None = None
+        self._followed: set[ContextKey] = set()
+        self._all_due = False
         self._begun = float("-inf")
         self._flush_requested = asyncio.Event()
         self._staged = 0
@@ -154,31 +156,43 @@ class GroupCommit:
 
     # ----------------------------------------------------------------------- staging
 
-    def flush_soon(self, *, followed: bool = False) -> None:
+    def flush_soon(self, *, followed: ContextKey | None = None) -> None:
         """Write what is staged within `interval`.
 
         Args:
-            followed: subscribers wait for its commit: it is written sooner (rule 2).
+            followed: a context in which subscribers wait for the commit: what is staged there is written sooner.
         """
         self._staged += 1
-        if self._flush_requested.is_set():
-            return
         loop = asyncio.get_running_loop()
-        due = self._begun + FOLLOWED_INTERVAL if followed else loop.time() + self._interval
-        if self._due is None or due < self._due_at:  # uvloop gives a handle without a time for what is due already
-            self._cancel_due()
-            self._due_at = due
-            self._due = loop.call_at(due, self._flush_requested.set)
+        if followed is not None:
+            self._followed.add(followed)
+            if self._followed_due is None:
+                self._followed_due = loop.call_at(self._begun + FOLLOWED_INTERVAL, self._flush_requested.set)
+        elif self._due is None:
+            self._due = loop.call_later(self._interval, self._request_all)
 
-    def _cancel_due(self) -> None:
-        if self._due:
+    def _request_all(self) -> None:
+        self._all_due = True
+        self._flush_requested.set()
+
+    def _take_due(self) -> set[ContextKey] | None:
+        """Begin anew: the contexts that are due; None for all."""
+        due = None if self._all_due else self._followed
+        self._followed = set()
+        if self._followed_due:
+            self._followed_due.cancel()
+            self._followed_due = None
+        if self._due and self._all_due:
             self._due.cancel()
             self._due = None
+        self._all_due = False
+        self._flush_requested.clear()
+        return due
 
     def flush_now(self) -> None:
         """Write what is staged at once."""
         self._staged += 1
-        self._flush_requested.set()
+        self._request_all()
 
     async def flushed(self, within: float | None = None) -> None:
         """Wait until everything staged so far is committed.
@@ -190,7 +204,7 @@ class GroupCommit:
             return
         if self._stopping:
             raise Unavailable(_STOPPING)
-        self._flush_requested.set()
+        self._request_all()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((self._staged, future))
         try:
@@ -216,8 +230,9 @@ class GroupCommit:
             at_once: the running transaction is given up, too.
         """
         self._stopping = True
+        self._all_due = True
+        self._take_due()
         self._flush_requested.set()
-        self._cancel_due()
         if self._task:
             # Cancelling a transaction in the middle would lose its connection.
             await asyncio.wait([self._task], timeout=0 if at_once else STOP_SECONDS)
@@ -238,16 +253,14 @@ class GroupCommit:
             await self._flush_requested.wait()
             if self._stopping:
                 return
-            self._flush_requested.clear()
-            self._cancel_due()
             self._begun = asyncio.get_running_loop().time()
-            await self._commit()
+            await self._commit(self._take_due())
             await asyncio.sleep(self._begun + self._spacing - asyncio.get_running_loop().time())
 
-    async def _commit(self) -> None:
+    async def _commit(self, contexts: set[ContextKey] | None) -> None:
         staged, given_up = self._staged, self._given_up
         try:
-            works = [work for participant in self._participants if (work := participant.collect())]
+            works = [work for participant in self._participants if (work := participant.collect(contexts))]
             written = await self._write(works) if works else _OneTransaction(works)
             if self._given_up != given_up:
                 return
@@ -264,8 +277,9 @@ class GroupCommit:
             if self._given_up == given_up:
                 self._lost()
             return
-        self._committed = max(self._committed, staged)
-        self._wake()
+        if contexts is None:
+            self._committed = max(self._committed, staged)
+            self._wake()
 
     async def _write(self, works: Sequence[StagedWork]) -> _OneTransaction | _PerContext:
         writing: _OneTransaction | _PerContext = _OneTransaction(works)

@@ -15,7 +15,7 @@ Rule 5: a replica that has lost its lease cannot write: the transaction raises `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -280,11 +280,13 @@ class SqlArtifactStore:
 
     # ------------------------------------------------------------------------ writing
 
-    def collect(self) -> ArtifactWork | None:
+    def collect(self, contexts: Collection[ContextKey] | None = None) -> ArtifactWork | None:
         """The staged changes, for the group commit."""
         now = asyncio.get_running_loop().time()
         later = {lease for lease in self._touched if lease.only_shown and now < lease.collected + self._shown_interval}
-        touched, self._touched = sorted(self._touched - later, key=lambda lease: lease.key), later
+        others = {lease for lease in self._touched - later if contexts is not None and lease.key[0] not in contexts}
+        touched = sorted(self._touched - later - others, key=lambda lease: lease.key)
+        self._touched = later | others
         self._write_later(later)
         for lease in touched:
             lease.collected = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql import commit
 from a2a_canvas.store.sql.commit import AlreadyCommitted, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
@@ -72,8 +73,9 @@ class Writer:
         self.failed: list[str] = []
         self._paper = paper
 
-    def collect(self) -> Words | None:
-        words, self.staged = self.staged, []
+    def collect(self, contexts: Collection[str] | None = None) -> Words | None:
+        words = [word for word in self.staged if contexts is None or word[0] in contexts]
+        self.staged = [word for word in self.staged if word not in words]
         return Words(self, words, self._paper) if words else None
 
 
@@ -133,7 +135,7 @@ class LeaseGuard:
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
 
-    def collect(self) -> Beginning:
+    def collect(self, contexts: Collection[str] | None = None) -> Beginning:
         return Beginning(self._paper)
 
 
@@ -207,12 +209,14 @@ async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -
 
 
 async def test_what_another_replica_follows_is_written_at_once_after_a_pause(harness: CommitHarness) -> None:
-    harness.one.staged.append("a")
+    harness.one.staged += ["a", "b"]
     harness.commits.flush_soon()
-    harness.other.staged.append("b")
-    harness.commits.flush_soon(followed=True)
+    harness.other.staged.append("b2")
+    harness.commits.flush_soon(followed=ContextKey("b"))
     await harness.paper.written.wait()
-    assert harness.paper.transactions == [["a", "b"]]
+    assert harness.paper.transactions == [["b", "b2"]]  # of that context alone
+    await harness.commits.flushed()
+    assert harness.paper.transactions == [["b", "b2"], ["a"]]
 
 
 async def test_and_then_only_when_the_last_transaction_is_long_enough_ago(
@@ -225,7 +229,7 @@ async def test_and_then_only_when_the_last_transaction_is_long_enough_ago(
     harness.paper.begun.clear()
     for word in "bc":
         harness.one.staged.append(word)
-        harness.commits.flush_soon(followed=True)
+        harness.commits.flush_soon(followed=ContextKey(word))
         await asyncio.sleep(0)
     assert not harness.paper.begun.is_set()
     await harness.commits.flushed()
@@ -237,7 +241,7 @@ def test_uvloop_tells_no_time_for_what_is_due_at_once() -> None:
 
     async def due_at_once() -> None:
         commits = CommitHarness().commits
-        for followed in (True, False, True):
+        for followed in (ContextKey("a"), None, ContextKey("b")):
             commits.flush_soon(followed=followed)
         await asyncio.sleep(0)
         assert commits._flush_requested.is_set()
@@ -299,31 +303,44 @@ def away_for(harness: CommitHarness) -> list[int]:
 
 
 @settings(max_examples=examples(60))
-@given(st.lists(st.tuples(st.sampled_from(["one", "other"]), st.booleans(), st.integers(0, 2)), max_size=15))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["one", "other"]),
+            st.sampled_from("ab"),
+            st.sampled_from(["now", "soon", "followed"]),
+            st.integers(0, 2),
+        ),
+        max_size=15,
+    )
+)
 def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_order(
-    said: list[tuple[str, bool, int]],
+    said: list[tuple[str, str, str, int]],
 ) -> None:
     async def run() -> None:
-        harness, words = (
-            CommitHarness(),
-            [(who, f"{number}", now, failures) for number, (who, now, failures) in enumerate(said)],
-        )
+        harness = CommitHarness()
         harness.commits.start()
         left = away_for(harness)
-        for who, word, now, failures in words:
+        words = [f"{context}{number:02}" for number, (_, context, _, _) in enumerate(said)]
+        for word, (who, context, when, failures) in zip(words, said, strict=True):
             getattr(harness, who).staged.append(word)
             left[0] += failures
-            if now:
+            if when == "now":
                 harness.commits.flush_now()
-                await asyncio.sleep(0)
             else:
-                harness.commits.flush_soon()
+                harness.commits.flush_soon(followed=ContextKey(context) if when == "followed" else None)
+            if when != "soon":
+                await asyncio.sleep(0)
         await harness.commits.flushed()
         await harness.commits.stop()
         for who in ("one", "other"):
-            assert getattr(harness, who).durable == [word for name, word, _, _ in words if name == who]
+            for context in "ab":
+                mine = [
+                    word for word, (name, of, _, _) in zip(words, said, strict=True) if (name, of) == (who, context)
+                ]
+                assert [word for word in getattr(harness, who).durable if word[0] == context] == mine
         written = [word for transaction in harness.paper.transactions for word in transaction]
-        assert sorted(written, key=int) == [word for _, word, _, _ in words]
+        assert sorted(written) == sorted(words)
         assert harness.lost == 0
 
     run_without_pauses(run())
@@ -447,7 +464,7 @@ async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(harness: 
 async def test_what_cannot_even_be_collected_does_not_end_the_writing(harness: CommitHarness) -> None:
     collect = harness.one.collect
 
-    def broken() -> Words | None:
+    def broken(contexts: object = None) -> Words | None:
         harness.one.collect = collect  # type: ignore[method-assign]
         raise ValueError("a fault of ours")
 

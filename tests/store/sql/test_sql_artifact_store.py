@@ -100,7 +100,7 @@ class Witness:
         self.memory: dict[str, Document] = {each: Document(each) for each in "ab"}
         self.on_its_way = self.committed = self.memory
 
-    def collect(self) -> Witness:
+    def collect(self, contexts: object = None) -> Witness:
         self.on_its_way = {**self.memory}
         return self
 
@@ -757,7 +757,7 @@ class Slow:
     def __init__(self) -> None:
         self.reached, self.release = asyncio.Event(), asyncio.Event()
 
-    def collect(self) -> Slow | None:
+    def collect(self, contexts: object = None) -> Slow | None:
         return None if self.reached.is_set() else self
 
     def write(self, connection: Connection) -> None:

@@ -146,8 +146,9 @@ class SqlJournal:
             self._commits.flush_now()
         else:
             # Subscribers of the context, here or elsewhere, and those of the task elsewhere see only what is committed.
-            awaited = log.followed_until > at or self._contexts.follows(log.newest.context_id)
-            self._commits.flush_soon(followed=awaited)
+            context_id = replace_unstorable(log.newest.context_id)
+            awaited = log.followed_until > at or self._contexts.follows(context_id)
+            self._commits.flush_soon(followed=context_id if awaited else None)
 
     def _stage_values(self, task_id: str, saved: SavedValues) -> None:
         log = self._require_running_here(task_id)
@@ -216,9 +217,15 @@ class SqlJournal:
 
     # ---------------------------------------------------------------------- writing
 
-    def collect(self) -> JournalWork | None:
+    def collect(self, contexts: Collection[ContextKey] | None = None) -> JournalWork | None:
         dirty, self._dirty = self._dirty, {}
-        batches = [log.take_batch() for log in dirty.values()]
+        if contexts is not None:
+            self._dirty = {
+                task_id: log
+                for task_id, log in dirty.items()
+                if replace_unstorable(log.newest.context_id) not in contexts
+            }
+        batches = [log.take_batch() for task_id, log in dirty.items() if task_id not in self._dirty]
         if not batches:
             return None
         staged = staged_contents(batches, self._versions)

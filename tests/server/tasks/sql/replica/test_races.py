@@ -370,7 +370,7 @@ async def test_a_message_and_the_changes_that_come_with_it_are_one_transaction(s
     written: list[tuple[int, int]] = []
     collect = a.backend.store.collect
 
-    def collected():
+    def collected(contexts=None):
         work = collect()
         written.append((len(a.backend.journal.running), len(work._writes) if work else 0))
         return work

@@ -36,6 +36,7 @@ from a2a_canvas.server.tasks.sql.replica.notifications import Notification
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql import compression
 from a2a_canvas.store.sql.commit import GroupCommit
@@ -526,9 +527,9 @@ async def test_a_message_with_changes_that_is_sent_again_before_it_is_durable_ch
     await rest(await a.send("Write"))
     writing, commit = Hold(), GroupCommit._commit
 
-    async def slowly(self: GroupCommit) -> None:
+    async def slowly(self: GroupCommit, contexts: set[ContextKey] | None) -> None:
         await writing()
-        await commit(self)
+        await commit(self, contexts)
 
     monkeypatch.setattr(GroupCommit, "_commit", slowly)
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", ReplaceParts(parts("Mine"), last_chunk=True)),))
