@@ -32,6 +32,7 @@ async def commit_confirmed(connection: AsyncConnection, transaction: AsyncTransa
 
     driver.add_log_listener(note)
     committing = asyncio.ensure_future(transaction.commit())
+    committing.add_done_callback(_mark_seen)
     limit = asyncio.get_running_loop().call_later(within, driver.terminate)
     try:
         await asyncio.shield(committing)
@@ -44,3 +45,9 @@ async def commit_confirmed(connection: AsyncConnection, transaction: AsyncTransa
         driver.remove_log_listener(note)
     if warnings:
         raise Unavailable(f"the standby has not confirmed a commit: {warnings[0]}")
+
+
+def _mark_seen(committing: asyncio.Future[None]) -> None:
+    """Its caller may have left, and nobody be told how it ended."""
+    if not committing.cancelled():
+        committing.exception()

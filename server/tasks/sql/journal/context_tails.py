@@ -43,6 +43,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     tasks_in,
 )
 from a2a_canvas.server.tasks.sql.journal.page_messages import PageMessage
+from a2a_canvas.server.tasks.sql.journal.shared_reads import SharedReads
 from a2a_canvas.server.tasks.sql.projections.context_rows import (
     NO_POSITION,
     ContextPosition,
@@ -81,12 +82,13 @@ class ContextTails:
         self._versions = versions
         self._tails: WeakValueDictionary[ContextKey, _Tail] = WeakValueDictionary()
         self._refreshing = BackgroundReads(self.refresh)
+        self._snapshots = SharedReads(self._snapshot)
         self.pages: FollowedPages[ContextKey] = FollowedPages(self._receive, self._refresh_one)
 
     async def follow(self, context_id: ContextKey) -> ContextSubscription:
         """A snapshot of a context, and every change after it."""
         cursor = await self._cursor(context_id)
-        return ContextSubscription(await self._snapshot(context_id), cursor)
+        return ContextSubscription(await self._snapshots.get((context_id, None)), cursor)
 
     async def read_artifact(self, context_id: ContextKey, artifact_id: str, after: After) -> ArtifactReading:
         """As `Journal.read_artifact`."""
@@ -96,7 +98,7 @@ class ContextTails:
             snapshot = ContextSnapshot(read.place.position, {}, read.place.incarnation)
             following = ContextSubscription(snapshot, cursor)
             return ArtifactReading(None, read.changes, read.place, read.place.position == read.newest, following)
-        following = ContextSubscription(await self._snapshot(context_id, artifact_id), cursor)
+        following = ContextSubscription(await self._snapshots.get((context_id, artifact_id)), cursor)
         incarnation, position = following.snapshot.incarnation, following.snapshot.position
         if incarnation is None or artifact_id not in following.snapshot.artifacts:
             raise ArtifactNotFound(artifact_id)
@@ -145,6 +147,7 @@ class ContextTails:
     async def stop(self) -> None:
         """Stop reading."""
         await self._refreshing.stop()
+        await self._snapshots.stop()
 
     def check_again(self) -> None:
         """Have the guards of all subscriptions ask again."""
@@ -222,8 +225,9 @@ class ContextTails:
             else:
                 tail.wake()
 
-    async def _snapshot(self, context_id: ContextKey, artifact_id: str | None = None) -> ContextSnapshot:
-        """The artifacts of a context, or one of them."""
+    async def _snapshot(self, of: tuple[ContextKey, str | None]) -> ContextSnapshot:
+        """The artifacts of a context, or the one that is named."""
+        context_id, artifact_id = of
         async with self._database.read() as connection:
             incarnation, position = await read_position(connection, context_id)
             last = await read_latest(connection, context_id, artifact_id)

@@ -1,0 +1,59 @@
+"""Reads that several callers ask for at once.
+
+Rule: a read is shared by those who asked before it began. Who asks while one is in progress shares the next one, and so
+      sees all that was committed before it asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SharedReads(Generic[K, V]):
+    """Reads by key, of each at most one at a time.
+
+    Args:
+        read: reads what has a key. It goes on if those who wait for it leave.
+    """
+
+    def __init__(self, read: Callable[[K], Awaitable[V]]) -> None:
+        self._read = read
+        self._running: dict[K, asyncio.Task[V]] = {}
+        self._next: dict[K, asyncio.Task[V]] = {}  # not begun yet
+
+    async def get(self, key: K) -> V:
+        """What a read finds that begins now or later. Raises what the read raises."""
+        reading = self._next.get(key)
+        if reading is None:
+            reading = asyncio.create_task(self._run(key, self._running.get(key)), name="shared read")
+            reading.add_done_callback(_mark_seen)
+            self._next[key] = reading
+        return await asyncio.shield(reading)
+
+    async def _run(self, key: K, before: asyncio.Task[V] | None) -> V:
+        if before:
+            await asyncio.wait((before,))
+        self._running[key] = self._next.pop(key)
+        try:
+            return await self._read(key)
+        finally:
+            del self._running[key]
+
+    async def stop(self) -> None:
+        """Stop reading."""
+        reading = {*self._running.values(), *self._next.values()}
+        for each in reading:
+            each.cancel()
+        if reading:
+            await asyncio.wait(reading)
+
+
+def _mark_seen(reading: asyncio.Task[V]) -> None:
+    """Nobody may be left to whom an error could be told."""
+    if not reading.cancelled():
+        reading.exception()
