@@ -15,7 +15,7 @@ Rule 5: a replica that has lost its lease cannot write: the transaction raises `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -287,16 +287,16 @@ class SqlArtifactStore:
         others = {lease for lease in self._touched - later if contexts is not None and lease.key[0] not in contexts}
         touched = sorted(self._touched - later - others, key=lambda lease: lease.key)
         self._touched = later | others
-        self._write_later(later)
+        self._write_later()
         for lease in touched:
             lease.collected = now
         writes = {lease: self._write(lease) for lease in touched if not (lease.idle and lease.pins)}
         return ArtifactWork(self._leases, writes) if writes else None
 
-    def _write_later(self, leases: Iterable[ArtifactLease]) -> None:
+    def _write_later(self) -> None:
         if self._due:
             self._due.cancel()
-        times = [lease.collected + self._shown_interval for lease in leases]
+        times = [lease.collected + self._shown_interval for lease in self._touched if lease.only_shown]
         self._due = asyncio.get_running_loop().call_at(min(times), self._commits.flush_soon) if times else None
 
     def _write(self, lease: ArtifactLease) -> Write:

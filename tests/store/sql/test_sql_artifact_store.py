@@ -27,6 +27,7 @@ from a2a_canvas.store.errors import (
     VersionConflict,
     VersionPruned,
 )
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Artifact, Document, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
 from a2a_canvas.store.sql.database import Database
@@ -347,6 +348,15 @@ async def test_what_an_unfinished_call_shows_is_written_though_nothing_follows(d
             await harness.commits.flushed()
         while await pieces_of(database) != ["a", "b"]:
             pass
+
+
+async def test_and_though_another_context_is_written_for_its_followers_all_the_time(database: Database) -> None:
+    async with open_store(database, first(database), shown_interval=0.05) as harness, asyncio.timeout(10):
+        for text in ("a", "b"):
+            await harness.store.apply(by("t1"), delta(appending(text)))
+            await harness.commits.flushed()
+        while await pieces_of(database) != ["a", "b"]:
+            harness.store.collect({ContextKey("another")})  # as when a commit of that context comes at the very moment
 
 
 # ---------------------------------------------------------------------------------------------- two replicas

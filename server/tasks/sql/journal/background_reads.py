@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, Generic, TypeVar
 
 from a2a_canvas.store.errors import Unavailable
 
@@ -50,9 +50,15 @@ class BackgroundReads(Generic[T]):
             logger.exception("What is new could not be read for followers")
 
     async def stop(self) -> None:
-        """Stop reading. A read that is cancelled while it connects leaves its connection open: it may end first."""
-        if reading := self._reading:
-            _, late = await asyncio.wait((reading,), timeout=STOP_SECONDS)
-            for each in late:
-                each.cancel()
-                await asyncio.wait((each,))
+        """Stop reading."""
+        if self._reading:
+            await end_reads({self._reading})
+
+
+async def end_reads(reads: Collection[asyncio.Task[Any]]) -> None:
+    """A read that is cancelled while it connects leaves its connection open: it may end first."""
+    if reads:
+        _, late = await asyncio.wait(reads, timeout=STOP_SECONDS)
+        for each in late:
+            each.cancel()
+            await asyncio.wait((each,))

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from a2a_canvas.server.tasks.sql.journal.background_reads import end_reads
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -46,11 +48,7 @@ class SharedReads(Generic[K, V]):
 
     async def stop(self) -> None:
         """Stop reading."""
-        reading = {*self._running.values(), *self._next.values()}
-        for each in reading:
-            each.cancel()
-        if reading:
-            await asyncio.wait(reading)
+        await end_reads({*self._running.values(), *self._next.values()})
 
 
 def _mark_seen(reading: asyncio.Task[V]) -> None:
