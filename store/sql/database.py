@@ -30,7 +30,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.postgresql.confirmed_commit import commit_confirmed
+from a2a_canvas.store.sql.postgresql.confirmed_commit import ConfirmedCommits
 from a2a_canvas.store.sql.postgresql.primary import Primary, join_hosts, split_hosts
 from a2a_canvas.store.sql.sqlite_driver import DRIVER, IN_PLACE, Threads
 from a2a_canvas.store.sql.sqlite_file import DatabaseFile
@@ -99,6 +99,7 @@ class Database:
         self.url = _async_url(parsed)
         self.has_several_hosts = len(hosts) > 1
         self._write_lock = asyncio.Lock()
+        self._commits = ConfirmedCommits()
         self._primary = Primary(hosts)
         self._connecting: set[asyncio.Task[Any]] = set()
         self.writers = max(3, connections * WRITERS // CONNECTIONS)
@@ -182,8 +183,9 @@ class Database:
                 async with engine.connect() as connection, connection.begin() as transaction:
                     calls: list[Callable[[], object]] = []
                     connection.info[_AFTER_COMMIT] = calls
+                    await self._commits.check(connection)
                     yield connection
-                    await commit_confirmed(connection, transaction, within * COMMIT_SHARE)
+                    await self._commits.commit(connection, transaction, within * COMMIT_SHARE)
                 for call in calls:
                     call()
                 return

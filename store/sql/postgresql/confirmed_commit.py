@@ -4,6 +4,8 @@ Rule 1: the wait for the standby is never cancelled: the transaction would then 
         a primary that may be lost with it. What ends the wait is the end of the connection. The server then waits on,
         and whether the transaction was committed is unknown.
 Rule 2: if somebody else cancels the wait, the server reports a commit, with a warning. That is unknown, too.
+Rule 3: while a commit that was given up waits, no other one is sent. Each would occupy a connection of the server until
+        a standby is back, and soon nobody could connect, not even to read.
 """
 
 from __future__ import annotations
@@ -11,43 +13,63 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncTransaction
 
 from a2a_canvas.store.errors import Unavailable
 
+LONG_WAIT = 1.0
+"""Seconds after which a commit does not wait for a standby that is there."""
 
-async def commit_confirmed(connection: AsyncConnection, transaction: AsyncTransaction, within: float) -> None:
-    """Commit on PostgreSQL, without ever cancelling the wait for a standby (rule 1).
-
-    Raises:
-        Unavailable: whether it is committed on the standby, too, is unknown.
-        DBAPIError: the connection broke, or was cut after `within` seconds.
-    """
-    driver: Any = (await connection.get_raw_connection()).driver_connection
-    warnings: list[str] = []
-
-    def note(_: object, notice: Any) -> None:
-        if notice.severity_en == "WARNING":
-            warnings.append(notice.message)
-
-    driver.add_log_listener(note)
-    committing = asyncio.ensure_future(transaction.commit())
-    committing.add_done_callback(_mark_seen)
-    limit = asyncio.get_running_loop().call_later(within, driver.terminate)
-    try:
-        await asyncio.shield(committing)
-    except asyncio.CancelledError:
-        driver.terminate()
-        await asyncio.wait([committing])
-        raise
-    finally:
-        limit.cancel()
-        driver.remove_log_listener(note)
-    if warnings:
-        raise Unavailable(f"the standby has not confirmed a commit: {warnings[0]}")
+_WAITING = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = current_user "
+    "AND datname = current_database() AND clock_timestamp() - query_start >= make_interval(secs => :seconds)"
+)
 
 
-def _mark_seen(committing: asyncio.Future[None]) -> None:
-    """Its caller may have left, and nobody be told how it ended."""
-    if not committing.cancelled():
-        committing.exception()
+class ConfirmedCommits:
+    """The commits of one process."""
+
+    def __init__(self) -> None:
+        self._some_unknown = False
+
+    async def check(self, connection: AsyncConnection) -> None:
+        """Raises `Unavailable` while a commit that was given up waits for the standby (rule 3)."""
+        if self._some_unknown and await connection.scalar(_WAITING, {"seconds": LONG_WAIT}):
+            raise Unavailable("no standby confirms its commits")
+        self._some_unknown = False
+
+    async def commit(self, connection: AsyncConnection, transaction: AsyncTransaction, within: float) -> None:
+        """Commit, without ever cancelling the wait for a standby (rule 1).
+
+        Raises:
+            Unavailable: whether it is committed on the standby, too, is unknown.
+            DBAPIError: the connection broke, or was cut after `within` seconds.
+        """
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        warnings: list[str] = []
+
+        def note(_: object, notice: Any) -> None:
+            if notice.severity_en == "WARNING":
+                warnings.append(notice.message)
+
+        driver.add_log_listener(note)
+        committing = asyncio.ensure_future(transaction.commit())
+        committing.add_done_callback(self._note_end)
+        limit = asyncio.get_running_loop().call_later(within, driver.terminate)
+        try:
+            await asyncio.shield(committing)
+        except asyncio.CancelledError:
+            driver.terminate()
+            await asyncio.wait([committing])
+            raise
+        finally:
+            limit.cancel()
+            driver.remove_log_listener(note)
+        if warnings:
+            raise Unavailable(f"the standby has not confirmed a commit: {warnings[0]}")
+
+    def _note_end(self, committing: asyncio.Future[None]) -> None:
+        """Its caller may have left, so that nobody is told how it ended."""
+        if committing.cancelled() or committing.exception():
+            self._some_unknown = True
