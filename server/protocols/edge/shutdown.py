@@ -155,6 +155,8 @@ class ShutdownMiddleware:
 class _Answer:
     """An answer while it is sent. `begun`: the status has been sent; `open`: the end has not."""
 
+    __slots__ = ("_send", "begun", "final_event", "open")
+
     def __init__(self, send: Send) -> None:
         self.begun = False
         self.open = False

@@ -261,6 +261,8 @@ class _HttpExchange:
 class _BindingAnswer:
     """One run of the app behind a binding. Its answer passes unchanged, unless it is an error that is not JSON."""
 
+    __slots__ = ("_begun", "_binding", "_connection", "_headers", "_replaced")
+
     def __init__(self, connection: _HttpExchange, binding: ErrorForm, headers: Mapping[str, str]) -> None:
         self._connection = connection
         self._headers = headers
