@@ -44,6 +44,8 @@ EXCHANGE_SECONDS = 1.0
 UNHEARD_INTERVALS = 4
 """Others have heard of what was counted so many intervals ago, and have counted with it themselves, in whatever order
 the replicas exchange. With fewer, all together let pass up to a quarter more than the limit."""
+UNHEARD_SECONDS = UNHEARD_INTERVALS * EXCHANGE_SECONDS
+"""After so long this worker's part is counted anew."""
 STREAM_RETRY_SECONDS = 10
 """After so long a stream may have ended."""
 
@@ -253,7 +255,7 @@ class Meter:
                 used = lately[0] + lately[1] * (1 - second / MINUTE)
                 unheard = account.requests.count(self._exchange)
                 if wait <= 0 and not fits_part(quota.requests, used, unheard, self._workers):
-                    wait = EXCHANGE_SECONDS
+                    wait = UNHEARD_SECONDS
                 if wait > 0:
                     raise QuotaReached(f"Request limit{scope} reached ({quota.requests} per minute).", wait)
         for tally in self._tallies_to_change(user):
@@ -276,7 +278,7 @@ class Meter:
                 raise QuotaReached(text, STREAM_RETRY_SECONDS)
         unheard, most = self._account(user).streams, self._of_user.streams
         if most is not None and not fits_part(most, here, unheard.count(self._exchange), self._workers):
-            raise QuotaReached("You open many streams at once. Try again in a moment.", EXCHANGE_SECONDS)
+            raise QuotaReached("You open many streams at once. Try again in a moment.", UNHEARD_SECONDS)
         self._check_share(user)
         tallies = self._tallies_to_change(user)
         for tally in tallies:

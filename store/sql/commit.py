@@ -261,7 +261,7 @@ class GroupCommit:
         staged, given_up = self._staged, self._given_up
         try:
             works = [work for participant in self._participants if (work := participant.collect(contexts))]
-            written = await self._write(works) if works else _OneTransaction(works)
+            written = await self._write(works, whole=contexts is None) if works else _OneTransaction(works)
             if self._given_up != given_up:
                 return
             written.done()
@@ -281,7 +281,12 @@ class GroupCommit:
             self._committed = max(self._committed, staged)
             self._wake()
 
-    async def _write(self, works: Sequence[StagedWork]) -> _OneTransaction | _PerContext:
+    def _collect_others(self) -> list[StagedWork]:
+        """What a transaction of some contexts has left out."""
+        works = (participant.collect() for participant in self._participants)
+        return [work for work in works if work and work.by_context()]
+
+    async def _write(self, works: Sequence[StagedWork], *, whole: bool) -> _OneTransaction | _PerContext:
         writing: _OneTransaction | _PerContext = _OneTransaction(works)
         while True:
             begun = asyncio.get_running_loop().time()
@@ -299,7 +304,8 @@ class GroupCommit:
                 self.failures += 1
                 if isinstance(writing, _PerContext):
                     raise
-                writing = _PerContext(works)
+                # If nothing else can be written either, no context is to blame (rule 4).
+                writing = _PerContext(works if whole else [*works, *self._collect_others()])
             else:
                 self._set_failing(None)
                 self.commits += 1

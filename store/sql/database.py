@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import URL, BigInteger, Connection, Table, event, make_url
+from sqlalchemy import URL, BigInteger, Connection, Table, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -58,6 +58,8 @@ COMMIT_SHARE = 0.9
 IDLE_IN_TRANSACTION = "3s"
 """How long a transaction on PostgreSQL may be idle. A stopped or disconnected client must not hold its locks for longer
 than its lease (`server/tasks/sql/replica/lease.py`)."""
+
+_COMMIT_ALONE = text("SET LOCAL synchronous_commit = local")
 
 _WRITTEN = "a2a_canvas.written_bytes"
 """In `Connection.info`: what the transaction has written so far."""
@@ -143,13 +145,16 @@ class Database:
             async with self._single_reader.connect() as connection:
                 yield connection
 
-    def write(self) -> AbstractAsyncContextManager[AsyncConnection]:
+    def write(self, *, alone: bool = False) -> AbstractAsyncContextManager[AsyncConnection]:
         """A write transaction; it is committed if the block ends without an exception.
+
+        Args:
+            alone: no standby needs what it writes, and the commit waits for none.
 
         Raises:
             Unavailable: rules 3 and 4. Nothing was written, or it is unknown (the connection broke in the commit).
         """
-        return self._writing(self._writer, TIMEOUT)
+        return self._writing(self._writer, TIMEOUT, alone=alone)
 
     async def transact(self, statements: Callable[[Connection], T]) -> T:
         """Run one function as a write transaction; it is committed if the function returns (rule 5).
@@ -176,14 +181,16 @@ class Database:
         return self._writing(self._heartbeat, HEARTBEAT_TIMEOUT)
 
     @asynccontextmanager
-    async def _writing(self, engine: AsyncEngine, within: float) -> AsyncIterator[AsyncConnection]:
+    async def _writing(
+        self, engine: AsyncEngine, within: float, *, alone: bool = False
+    ) -> AsyncIterator[AsyncConnection]:
         self._check()
         with translate_errors():
             if self.file is None:
                 async with engine.connect() as connection, connection.begin() as transaction:
                     calls: list[Callable[[], object]] = []
                     connection.info[_AFTER_COMMIT] = calls
-                    await self._commits.check(connection)
+                    await (connection.execute(_COMMIT_ALONE) if alone else self._commits.check(connection))
                     yield connection
                     await self._commits.commit(connection, transaction, within * COMMIT_SHARE)
                 for call in calls:

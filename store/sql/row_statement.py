@@ -110,13 +110,17 @@ def _shift(by: int, parameter: re.Match[str]) -> str:
 
 @lru_cache(TOGETHER**2)
 def _join(statements: tuple[tuple[str, int], ...]) -> str:
-    """One statement that executes several, each with its number of parameters."""
+    """One statement that executes several in their order, each with its number of parameters.
+
+    PostgreSQL executes the last part of a statement first, and then those before it from back to front.
+    """
     before, texts = 0, []
     for text, parameters in statements:
         texts.append(_PARAMETER.sub(partial(_shift, before), text))
         before += parameters
-    steps = ", ".join(f"s{place} AS ({text})" for place, text in enumerate(texts[:-1]))
-    return f"WITH {steps} {texts[-1]}"
+    first, *others = texts
+    steps = ", ".join(f"s{place} AS ({text})" for place, text in enumerate(reversed(others)))
+    return f"WITH {steps} {first}"
 
 
 def upsert(table: Table, replaced: Iterable[str] = (), added: Iterable[str] = ()) -> Callable[[Dialect], Any]:

@@ -11,6 +11,7 @@ Rule 3: while a commit that was given up waits, no other one is sent. Each would
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from sqlalchemy import text
@@ -18,26 +19,22 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncTransaction
 
 from a2a_canvas.store.errors import Unavailable
 
-LONG_WAIT = 1.0
-"""Seconds after which a commit does not wait for a standby that is there."""
-
-_WAITING = text(
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = current_user "
-    "AND datname = current_database() AND clock_timestamp() - query_start >= make_interval(secs => :seconds)"
-)
+_WAITING = text("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = ANY(:given_up)")
 
 
 class ConfirmedCommits:
     """The commits of one process."""
 
     def __init__(self) -> None:
-        self._some_unknown = False
+        self._given_up: set[int] = set()  # the processes of the database that may still wait
 
     async def check(self, connection: AsyncConnection) -> None:
         """Raises `Unavailable` while a commit that was given up waits for the standby (rule 3)."""
-        if self._some_unknown and await connection.scalar(_WAITING, {"seconds": LONG_WAIT}):
-            raise Unavailable("no standby confirms its commits")
-        self._some_unknown = False
+        if asked := frozenset(self._given_up):
+            waiting = {*await connection.scalars(_WAITING, {"given_up": [*asked]})}
+            self._given_up -= asked - waiting
+            if waiting:
+                raise Unavailable("no standby confirms its commits")
 
     async def commit(self, connection: AsyncConnection, transaction: AsyncTransaction, within: float) -> None:
         """Commit, without ever cancelling the wait for a standby (rule 1).
@@ -55,7 +52,7 @@ class ConfirmedCommits:
 
         driver.add_log_listener(note)
         committing = asyncio.ensure_future(transaction.commit())
-        committing.add_done_callback(self._note_end)
+        committing.add_done_callback(partial(self._note_end, driver.get_server_pid()))
         limit = asyncio.get_running_loop().call_later(within, driver.terminate)
         try:
             await asyncio.shield(committing)
@@ -69,7 +66,7 @@ class ConfirmedCommits:
         if warnings:
             raise Unavailable(f"the standby has not confirmed a commit: {warnings[0]}")
 
-    def _note_end(self, committing: asyncio.Future[None]) -> None:
+    def _note_end(self, process: int, committing: asyncio.Future[None]) -> None:
         """Its caller may have left, so that nobody is told how it ended."""
         if committing.cancelled() or committing.exception():
-            self._some_unknown = True
+            self._given_up.add(process)

@@ -219,6 +219,20 @@ async def test_what_another_replica_follows_is_written_at_once_after_a_pause(har
     assert harness.paper.transactions == [["b", "b2"], ["a"]]
 
 
+@pytest.mark.parametrize(("other", "lost", "failed"), [("b", 0, ["a!"]), ("b!", 1, [])])
+async def test_a_followed_context_that_cannot_be_written_is_judged_with_all_others(
+    harness: CommitHarness, other: str, lost: int, failed: list[str]
+) -> None:
+    harness.one.staged.append(other)
+    harness.commits.flush_soon()
+    harness.one.staged.append("a!")
+    harness.commits.flush_soon(followed=ContextKey("a"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert (harness.lost, harness.one.failed) == (lost, failed)
+    assert harness.one.durable == ([] if lost else ["b"])
+
+
 async def test_and_then_only_when_the_last_transaction_is_long_enough_ago(
     harness: CommitHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

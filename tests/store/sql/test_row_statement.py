@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, select, text
 
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import kept_bytes
@@ -116,3 +116,21 @@ async def test_statements_together_write_what_they_write_one_after_another(
         return found
 
     assert await write(together=True) == await write(together=False)
+
+
+@pytest.mark.postgres
+async def test_statements_together_are_executed_in_the_order_in_which_they_were_added() -> None:
+    """Two transactions that lock rows in different orders can wait for each other."""
+    async with postgresql_database() as database:
+        adding = [RowStatement(lambda _: drafts.insert(), drafts.c.keys()) for _ in range(3)]
+
+        def change(connection: Connection) -> None:
+            group = StatementGroup()
+            for statement, numbers in zip(adding, [(5, 1), (9,), (3, 7)], strict=True):
+                group.add(connection, statement, rows(*numbers))
+            group.execute(connection)
+
+        await database.transact(change)
+        async with database.read() as connection:
+            written = await connection.scalars(select(drafts.c.seq).order_by(text("ctid")))
+        assert [*written] == [5, 1, 9, 3, 7]

@@ -6,6 +6,7 @@ Rule 2: a page may come while the database is read: of what was read, only entri
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -32,6 +33,9 @@ from a2a_canvas.server.tasks.sql.projections.pages import read_behind
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
+
+TASKS_PER_READING = 20
+"""Tasks whose pages are in memory together, before they are shown."""
 
 
 class TaskTails:
@@ -108,12 +112,14 @@ class TaskTails:
             log = self._logs.get(task_id)
             if log and not (log.failure or log.record.state.terminal or self._runs_here(task_id)):
                 known[log] = log.record
-        if known:
+        for first in range(0, len(known), TASKS_PER_READING):
+            some = [*known.items()][first : first + TASKS_PER_READING]
             async with self._database.read_at_once() as connection:
-                behind = await read_behind(connection, [place_of(record) for record in known.values()])
-            for log, record in known.items():
+                behind = await read_behind(connection, [place_of(record) for _, record in some])
+            for log, record in some:
                 if not self._take(log, record, behind[record.task_id]):
                     await self._read_on(log)
+                await asyncio.sleep(0)
 
     async def refresh_all(self) -> None:
         """Read the new entries of all tasks that have any, and have brought no page for a moment."""

@@ -150,14 +150,18 @@ class PresenceExchange:
             self._greeting_due = now + GREETING_INTERVAL
         changes = self._take_unsent()
         if changes or greets:
-            await self._send([*payloads(self.replica, changes)], now)
+            try:
+                await self._send([*payloads(self.replica, changes)], now)
+            except Unavailable:
+                self._unsent = {_subject(change): change for change in changes} | self._unsent
+                raise
 
     async def _send(self, sent: list[str], now: float) -> None:
         if self.publish:
             connected = all([self.publish(payload) for payload in sent])
             if connected and now - self._last_notified > PEER_SECONDS:
                 return
-        async with self._database.write() as connection:
+        async with self._database.write(alone=True) as connection:  # a NOTIFY leaves nothing that a standby had to have
             await connection.run_sync(_notify_presence, sent)
 
     def _take_unsent(self) -> list[PresenceChange]:
@@ -206,6 +210,4 @@ def _payload(replica: str, items: list[list[Any]]) -> str:
 
 
 def _notify_presence(connection: Connection, sent: list[str]) -> None:
-    # A standby needs none of this: while none confirms, each of these commits would wait for one, with a connection.
-    alone = func.set_config("synchronous_commit", "local", True)
-    connection.execute(select(alone, *(func.pg_notify(PRESENCE_CHANNEL, payload) for payload in sent)))
+    connection.execute(select(*(func.pg_notify(PRESENCE_CHANNEL, payload) for payload in sent)))

@@ -17,7 +17,6 @@ from a2a_canvas.server.backend.open_database import DatabaseError, open_database
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql import database as sql_database
 from a2a_canvas.store.sql.database import Database, translate_errors
-from a2a_canvas.store.sql.postgresql import confirmed_commit
 from a2a_canvas.store.sql.postgresql.primary import NoPrimary, ServerAnswer, choose, join_hosts, split_hosts
 from tests.database_fixtures import cut_connections, execute
 from tests.postgresql_pair import PostgresqlPair, cancel_waits, postgresql_pair, waits_for_standby
@@ -246,7 +245,6 @@ async def test_while_no_standby_confirms_few_connections_wait_for_one_and_reads_
     assert pair.standby
     await put(database, "before")
     monkeypatch.setattr(sql_database, "COMMIT_SHARE", 0.01)
-    monkeypatch.setattr(confirmed_commit, "LONG_WAIT", 0.0)
     pair.standby.signal(signal.SIGSTOP)
     for number in range(10):
         with pytest.raises(Unavailable, match=r"in the middle of operation|no standby confirms its commits"):

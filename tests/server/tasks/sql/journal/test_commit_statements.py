@@ -55,7 +55,7 @@ def statements(backend: SqlBackend) -> Iterator[list[str]]:
     def listen(*given: object) -> None:
         found = [" ".join(filter(None, step)) for step in STEP.findall(re.sub(r"^WITH (?=s0)", "", str(given[2])))]
         if found and not found[0].endswith("replicas"):
-            steps.append(" + ".join(dict.fromkeys(found)))  # for several rows a table comes several times
+            steps.append(" + ".join(dict.fromkeys(reversed(found))))  # executed from back to front, once for each row
 
     engine = backend._database._writer.sync_engine
     event.listen(engine, "before_cursor_execute", listen)

@@ -94,6 +94,8 @@ async def test_nothing_is_read_any_more_when_the_server_has_stopped() -> None:
     await asyncio.sleep(0)
     await reads.stop()
     for each in waiting:
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(Unavailable, match="stopping"):
             await each
+    with pytest.raises(Unavailable, match="stopping"):
+        await reads.get("a")
     await reads.stop()

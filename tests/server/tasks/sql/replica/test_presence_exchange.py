@@ -6,10 +6,12 @@ import asyncio
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from a2a_canvas.server.tasks.presence.presence_changes import CursorMoved, PersonCame, PersonLeft
 from a2a_canvas.server.tasks.presence.present_people import PresentPeople
@@ -19,6 +21,7 @@ from a2a_canvas.server.tasks.sql.replica.presence_exchange import MAX_CHANGES, P
 from a2a_canvas.store.sql.database import Database
 from tests.broker_fixtures import private_nats
 from tests.postgresql_pair import PostgresqlPair, postgresql_pair, waits_for_standby
+from tests.server.faults.server_processes import eventually
 from tests.server.tasks.sql.replica_harness import BOTH_WAYS, Replica, Replicas, replicas
 
 SOON = 30.0
@@ -131,6 +134,15 @@ async def test_without_the_broker_that_they_have_people_see_each_other_by_notifi
             await open_streams.aclose()
 
 
+async def commit_something(database: Database) -> None:
+    async with database.write() as connection:
+        await connection.execute(text("CREATE TABLE something (word TEXT)"))
+
+
+async def one_waits(pair: PostgresqlPair) -> bool:
+    return waits_for_standby(pair.primary.url()) == 1
+
+
 @pytest.mark.postgres
 async def test_presence_is_told_while_no_standby_confirms(pair: PostgresqlPair) -> None:
     database = Database(pair.url(pair.primary.new_database()))
@@ -140,9 +152,13 @@ async def test_presence_is_told_while_no_standby_confirms(pair: PostgresqlPair) 
             await driver.add_listener(PRESENCE_CHANNEL, lambda *_: heard.set())
             assert pair.standby
             pair.standby.signal(signal.SIGSTOP)
+            writing = asyncio.create_task(commit_something(database))
+            await eventually(partial(one_waits, pair))
+            writing.cancel()  # it is given up, and waits
+            await asyncio.wait((writing,))
             await exchange.send()
             await heard.wait()
-        assert waits_for_standby(pair.primary.url()) == 0
+        assert waits_for_standby(pair.primary.url()) == 1
     finally:
         pair.standby.signal(signal.SIGCONT)
         await database.close()
