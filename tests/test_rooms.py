@@ -21,7 +21,7 @@ MAX_SETTINGS = 61
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
-    "store": 7_800,
+    "store": 8_200,
     "tools": 4_000,
     "server/accounts": 2_250,
     "server/agent": 14_500,

@@ -83,20 +83,6 @@ class SseResponse:
         on_disconnect: called when the client disconnects before the end, after `events` is closed.
     """
 
-    # A server may have thousands of them, which wait.
-    __slots__ = (
-        "_beside",
-        "_ended",
-        "_events",
-        "_headers",
-        "_on_disconnect",
-        "_one_at_a_time",
-        "_ping",
-        "_pinging",
-        "_silent_since",
-        "_streaming",
-    )
-
     def __init__(
         self,
         events: AsyncGenerator[bytes, None],
