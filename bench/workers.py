@@ -48,7 +48,7 @@ class Plan:
 
 
 FULL = Plan(12, 3)
-QUICK = Plan(4, 1)
+QUICK = Plan(2, 1, attempts=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,11 +203,11 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     foundMark(range ? visibleRanges(markdown, range.start, range.end) : []);
   }
 
-  /** A block that is not rendered yet has at least its own place. @param {SourceRange} range */
+  /** A block whose text is not rendered yet has at least its own place, unless it is not in the page yet. @param {SourceRange} range */
   function heightIn({ start, end }) {
     const [found] = visibleRanges(markdown, start, Math.max(end, start + 1));
-    const rect = (found ?? markdown.blocksIn(start, Math.max(end, start + 1))[0]?.item.element)?.getBoundingClientRect();
-    return rect?.top ?? null;
+    const placed = found ?? markdown.blocksIn(start, Math.max(end, start + 1))[0]?.item.element;
+    return placed?.getClientRects().length ? placed.getBoundingClientRect().top : null;
   }
 
   /**
