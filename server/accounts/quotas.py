@@ -45,7 +45,7 @@ UNHEARD_INTERVALS = 4
 """Others have heard of what was counted so many intervals ago, and have counted with it themselves, in whatever order
 the replicas exchange. With fewer, all together let pass up to a quarter more than the limit."""
 UNHEARD_SECONDS = UNHEARD_INTERVALS * EXCHANGE_SECONDS
-"""After so long this worker's part is counted anew."""
+"""A worker that has used its share of a limit gets more after this time."""
 STREAM_RETRY_SECONDS = 10
 """After so long a stream may have ended."""
 

@@ -26,7 +26,7 @@ class ConfirmedCommits:
     """The commits of one process."""
 
     def __init__(self) -> None:
-        self._given_up: set[int] = set()  # the processes of the database that may still wait
+        self._given_up: set[int] = set()  # PIDs of backends that may still wait for the standby
 
     async def check(self, connection: AsyncConnection) -> None:
         """Raises `Unavailable` while a commit that was given up waits for the standby (rule 3)."""
@@ -67,6 +67,6 @@ class ConfirmedCommits:
             raise Unavailable(f"the standby has not confirmed a commit: {warnings[0]}")
 
     def _note_end(self, process: int, committing: asyncio.Future[None]) -> None:
-        """Its caller may have left, so that nobody is told how it ended."""
+        """Remember a failed commit, and retrieve its error: asyncio would log it if the caller was cancelled."""
         if committing.cancelled() or committing.exception():
             self._given_up.add(process)

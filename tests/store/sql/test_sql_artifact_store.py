@@ -341,22 +341,17 @@ async def test_what_an_unfinished_call_shows_is_written_now_and_then_and_its_end
         assert (await after.store.get(by("t1"))).text == "abcde"
 
 
-async def test_what_an_unfinished_call_shows_is_written_though_nothing_follows(database: Database) -> None:
+@pytest.mark.parametrize("committed_meanwhile", [(), ("another",)], ids=["nothing", "another context"])
+async def test_what_an_unfinished_call_shows_is_written_though_nothing_follows(
+    database: Database, committed_meanwhile: tuple[ContextKey, ...]
+) -> None:
     async with open_store(database, first(database), shown_interval=0.05) as harness, asyncio.timeout(10):
         for text in ("a", "b"):
             await harness.store.apply(by("t1"), delta(appending(text)))
             await harness.commits.flushed()
         while await pieces_of(database) != ["a", "b"]:
-            pass
-
-
-async def test_and_though_another_context_is_written_for_its_followers_all_the_time(database: Database) -> None:
-    async with open_store(database, first(database), shown_interval=0.05) as harness, asyncio.timeout(10):
-        for text in ("a", "b"):
-            await harness.store.apply(by("t1"), delta(appending(text)))
-            await harness.commits.flushed()
-        while await pieces_of(database) != ["a", "b"]:
-            harness.store.collect({ContextKey("another")})  # as when a commit of that context comes at the very moment
+            if committed_meanwhile:
+                harness.store.collect(committed_meanwhile)
 
 
 # ---------------------------------------------------------------------------------------------- two replicas

@@ -23,7 +23,7 @@ class SharedReads(Generic[K, V]):
     """Reads by key, of each at most one at a time.
 
     Args:
-        read: reads what has a key. It goes on if those who wait for it leave.
+        read: reads what has a key. It continues if its callers are cancelled.
     """
 
     def __init__(self, read: Callable[[K], Awaitable[V]]) -> None:
@@ -65,6 +65,6 @@ class SharedReads(Generic[K, V]):
 
 
 def _mark_seen(reading: asyncio.Task[V]) -> None:
-    """Nobody may be left to whom an error could be told."""
+    """Retrieve the error: if all callers were cancelled, asyncio would log it as never retrieved."""
     if not reading.cancelled():
         reading.exception()

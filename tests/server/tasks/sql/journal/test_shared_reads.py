@@ -69,7 +69,7 @@ async def test_many_who_ask_at_once_are_two_reads() -> None:
     assert await first == 1
 
 
-async def test_a_read_that_fails_is_told_to_all_who_wait_and_the_next_one_begins_anew() -> None:
+async def test_a_failed_read_raises_in_all_its_callers_and_the_next_read_succeeds() -> None:
     failing = [Unavailable("gone"), None]
 
     async def read(key: str) -> str:

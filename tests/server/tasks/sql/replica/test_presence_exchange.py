@@ -144,7 +144,7 @@ async def one_waits(pair: PostgresqlPair) -> bool:
 
 
 @pytest.mark.postgres
-async def test_presence_is_told_while_no_standby_confirms(pair: PostgresqlPair) -> None:
+async def test_presence_is_sent_while_no_standby_confirms(pair: PostgresqlPair) -> None:
     database = Database(pair.url(pair.primary.new_database()))
     exchange, heard = PresenceExchange(database, PresentPeople(lambda seconds, call: None)), asyncio.Event()
     try:
