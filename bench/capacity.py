@@ -27,6 +27,7 @@ class Measured:
         turns_per_worker: what a worker is planned for, with a core of its own.
         commits_per_worker: transactions a second, while streams elsewhere follow its tasks.
         wal_per_turn: bytes a second.
+        sent_per_turn: bytes a second to one subscriber without extensions, over JSON-RPC.
         connections_per_worker: the fewest.
         worker_bytes, stream_bytes: resident memory of a worker with all its turns, and of a stream that waits.
         cores_per_stream: of a stream that waits.
@@ -39,10 +40,11 @@ class Measured:
     turns_per_worker: int = 30
     commits_per_worker: float = 25
     wal_per_turn: float = 25e3
+    sent_per_turn: float = 8.4e3
     connections_per_worker: int = 6
     worker_bytes: float = 200e6
-    stream_bytes: float = 32e3
-    cores_per_stream: float = 1.9e-5
+    stream_bytes: float = 30e3
+    cores_per_stream: float = 3.5e-5
     streams_per_worker: int = 10_000
     commits_with_notify: float = 400
     commits_by_broker: float = 4_500
@@ -65,7 +67,7 @@ class Need:
     workers: int
     cores: float
     bytes: float
-    wal: float
+    sent: float
     database: Mapping[str, tuple[float, float]]
 
     @property
@@ -97,14 +99,14 @@ def need(turns: int, *, broker: bool, measured: Measured = Measured(), machine: 
         "cores of PostgreSQL": (turns * measured.database_cores_per_turn, machine.cores),
     }
     memory = workers * measured.worker_bytes
-    return Need(turns, workers, turns * measured.cores_per_turn, memory, database["WAL a second"][0], database)
+    return Need(turns, workers, turns * measured.cores_per_turn, memory, turns * measured.sent_per_turn, database)
 
 
 def lines(measured: Measured = Measured(), machine: Machine = Machine()) -> Iterator[str]:
     """The tables of docs/scaling.md."""
     names = ("running turns", "workers", "cores busy", "memory", "commits a second", "connections", "WAL a second")
-    yield _row(*names, "cores of PostgreSQL")
-    yield "|---|---|---|---|---|---|---|---|"
+    yield _row(*names, "cores of PostgreSQL", "sent a second, with a subscriber each")
+    yield "|---|---|---|---|---|---|---|---|---|"
     needs = [need(turns, broker=True, measured=measured, machine=machine) for turns in SIZES]
     for each in needs:
         values = {name: needed for name, (needed, _) in each.database.items()}
@@ -112,6 +114,7 @@ def lines(measured: Measured = Measured(), machine: Machine = Machine()) -> Iter
             *(f"{each.turns:,}", f"{each.workers:,}", f"{each.cores:,.0f}", f"{each.bytes / 1e9:,.0f} GB"),
             *(f"{values['commits a second']:,.0f}", f"{values['connections']:,.0f}"),
             *(f"{values['WAL a second'] / 1e6:,.0f} MB", f"{values['cores of PostgreSQL']:.1f}"),
+            f"{each.sent / 1e6:,.0f} MB",
         )
         yield _row(*cells)
     yield ""
@@ -125,7 +128,8 @@ def lines(measured: Measured = Measured(), machine: Machine = Machine()) -> Iter
     memory, cores = STREAMS * measured.stream_bytes / 1e9, STREAMS * measured.cores_per_stream
     yield (
         f"{STREAMS:,} streams that wait take {memory:,.0f} GB and {cores:,.1f} cores, on {servers} workers or servers "
-        "beside those of the turns."
+        f"beside those of the turns. They cost PostgreSQL {servers * measured.connections_per_worker} connections and "
+        f"{servers} queries a second, so the memory and cores of these servers break first."
     )
 
 

@@ -28,7 +28,9 @@ US_PER_SECOND = 1e6
 FRAMES_MS = (SHIPPED_FRAME_MS, 0.0)
 LESS = 2 / 3
 """The share of the CPU of `BEFORE` that a delta may take, in memory."""
-DURABLE = 1.3
+MICROSECONDS = 150
+"""Of CPU that a delta may take, in memory."""
+DURABLE = 1.2
 """How many times the CPU in memory a delta may take on SQLite."""
 
 
@@ -138,4 +140,5 @@ def _checks(costs: Mapping[Case, float], frame_ms: float) -> Iterator[Check]:
     memory, sqlite = (costs[Case("ours", database, frame_ms)] for database in (MEMORY, "sqlite"))
     if before := costs.get(Case("before", MEMORY, frame_ms)):
         yield Check(f"ours / before, in memory, {frame_ms:.0f} ms", ratio(memory, before), "at most", LESS)
+    yield Check(f"ours, in memory, {frame_ms:.0f} ms", memory, "at most", MICROSECONDS, "us")
     yield Check(f"SQLite / memory, {frame_ms:.0f} ms", ratio(sqlite, memory), "at most", DURABLE)

@@ -45,4 +45,8 @@ def test_the_smallest_of_what_a_database_has_breaks_first(machine: Machine, brea
 
 
 def test_the_cores_are_those_that_were_measured() -> None:
-    assert need(1000, broker=True, measured=replace(Measured(), cores_per_turn=0.5)).cores == 500
+    measured = replace(Measured(), cores_per_turn=0.5, sent_per_turn=2e3)
+    assert (need(1000, broker=True, measured=measured).cores, need(1000, broker=True, measured=measured).sent) == (
+        500,
+        2e6,
+    )

@@ -77,7 +77,9 @@ async def test_the_broker_is_configured_as_its_address_says(tmp_path: Path, monk
 
 
 def test_the_machines_of_the_recipe_are_those_of_the_configuration() -> None:
-    etcd, patroni = (dict(line.split("=", 1) for line in block.split()) for block in blocks(PAGE, "sh"))
+    etcd, patroni = (
+        dict(line.split("=", 1) for line in block.split()) for block in blocks(section(PAGE, "Patroni and etcd"), "sh")
+    )
     machines = [host.split(":")[0] for host in PATRONI["etcd3"]["hosts"].split(",")]
     assert re.findall(r"http://([\w.]+):2380", etcd["ETCD_INITIAL_CLUSTER"]) == machines
     assert etcd["ETCD_NAME"] == patroni["PATRONI_NAME"] == machines[0].split(".")[0]
@@ -86,6 +88,16 @@ def test_the_machines_of_the_recipe_are_those_of_the_configuration() -> None:
         port = listen["listen"].rpartition(":")[2]
         assert patroni[f"PATRONI_{variable}_CONNECT_ADDRESS"] == f"{machines[0]}:{port}"
         assert re.search(rf"Ports [^.]*\b{port}\b", PAGE)
+
+
+def test_commits_wait_for_the_standby_that_was_made_by_hand() -> None:
+    told = section(PAGE, "A standby by hand")
+    [copied] = re.findall(r"application_name=(\w+)", told)
+    assert re.findall(r"synchronous_standby_names = '(\w+)'", told) == [copied]
+    assert f"`{copied} | sync`" in told
+    [role, asked] = re.findall(r"CREATE ROLE (\w+) .* PASSWORD '([\w-]+)'", told)[0]
+    assert f"user={role} password={asked} " in told
+    assert f"hostssl replication {role} " in told
 
 
 def test_only_a_standby_with_every_commit_is_promoted_after_the_time_that_the_page_says() -> None:

@@ -21,8 +21,8 @@ FOREIGN_OPTIONS = {
     *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
     *("--require-hashes", "--no-deps", "--no-build-isolation"),  # pip
     *("--yes", "--no-install-recommends"),  # apt-get
-    "--stop",  # pg_dropcluster
-    *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
+    *("--stop", "--now"),  # pg_dropcluster, systemctl
+    *("--format", "--file", "--no-owner", "--dbname", "--pgdata", "--write-recovery-conf"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
     *("--only", "--quick", "--seconds", "--people", "--agents", "--think", "--seed"),  # the benchmarks
 }

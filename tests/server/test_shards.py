@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError
 from a2a.utils.task import decode_list_tasks_cursor
 from sqlalchemy import Table
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.backend import sql_backend  # noqa: F401  (defines all tables)
 from a2a_canvas.server.protocols.edge.page_tokens import context_position_of
-from a2a_canvas.store.ids import SEPARATOR, context_key, shard_of
+from a2a_canvas.store.ids import SEPARATOR, context_key, new_id, shard_of
 from a2a_canvas.store.sql.tables import metadata
 from tests.server.app_server import WAYS, asking, sent, serving
 
@@ -78,6 +81,25 @@ async def test_links_and_keys_and_page_tokens_say_a_shard(tmp_path) -> None:
             assert int(token.removeprefix("a2al_")[:3], 16) == shard_of(context_key("ann", context))
         assert {int(key.removeprefix("a2ac_")[:3], 16) for key in KEYS.values()} == {shard_of("ann"), shard_of("bob")}
         assert await listed(served, contexts) == contexts[::-1]
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_an_id_of_another_installation_is_an_unknown_one(way: Any) -> None:
+    async with serving(database="memory") as served:
+        served.gate.open()
+        own = await sent(served, way, asking("write report"))
+        client = served.client(*way)
+        unknown = ("nope", new_id(shard_of(own.id)), new_id(shard_of(own.id) ^ 1))
+        got = {await refusal(client.get_task(pb.GetTaskRequest(id=each)), each) for each in unknown}
+        cancelled = {await refusal(client.cancel_task(pb.CancelTaskRequest(id=each)), each) for each in unknown}
+        assert (len(got), len(cancelled)) == (1, 1)
+
+
+async def refusal(request: Awaitable[Any], task_id: str) -> tuple[type, str]:
+    """How a request about a task is refused, without its id."""
+    with pytest.raises(A2AError) as refused:
+        await request
+    return refused.type, str(refused.value).replace(task_id, "…")
 
 
 async def listed(served: Any, contexts: list[str]) -> list[str]:

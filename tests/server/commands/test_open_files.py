@@ -26,6 +26,8 @@ from a2a_canvas.server.commands.open_files import (
 from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
 
+POSTGRESQL = "postgresql://db.example.com/canvas"
+
 
 def settings(**given: Any) -> Settings:
     return Settings(**{"model": "rehearsal", "database": "memory", "max_connections": 900, **given})
@@ -38,6 +40,7 @@ def settings(**given: Any) -> Settings:
         (OWN_FILES + 900, {}, 900),
         (OWN_FILES + 899, {}, 899),
         (OWN_FILES + CALLS + 28, {"grpc_port": 50051}, 28),
+        (1_000_000, {"workers": 4, "max_connections": 901, "database": POSTGRESQL}, 226),
         (OWN_FILES, {}, 1),
         (10, {}, 1),
     ],

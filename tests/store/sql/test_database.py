@@ -264,3 +264,22 @@ async def test_a_connection_that_is_made_as_its_caller_is_cancelled_is_cut(monke
         await caller
     await asyncio.wait_for(cut.wait(), 5)
     await database.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("connections", [6, 15])
+async def test_a_process_has_no_more_connections_to_postgresql_than_it_may(connections: int) -> None:
+    database = Database(postgresql_url(), connections)
+    count = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+    seen: list[int] = []
+
+    async def use(transaction: Callable[[], Any]) -> None:
+        async with transaction() as connection:
+            seen.append((await connection.execute(count)).scalar_one())
+
+    ways = (database.read, database.read_at_once, database.write, database.heartbeat)
+    try:
+        await asyncio.gather(*(use(way) for way in ways * 20))
+        assert max(seen) == connections
+    finally:
+        await database.close()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.protocols.agui import stream
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState
+from a2a_canvas.server.protocols.edge.encoded_events import EncodedEvents
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edit_events import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits
@@ -119,6 +122,27 @@ async def test_whoever_joins_has_the_same_state_in_the_end(play: Callable[[], An
     final = json.loads(json.dumps(task.state(-1, older).snapshot()))
     for run in task.runs(older=older):
         assert {**meaning(state_of(run)), "artifactAction": 0} == {**meaning(final), "artifactAction": 0}
+
+
+@pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
+async def test_clients_that_share_encoded_events_are_sent_what_each_would_be_sent_alone(
+    play: Callable[[], Any],
+) -> None:
+    task = await play()
+    shared = EncodedEvents()
+    for joins in (0, len(task.records) // 2, 0):
+        for exposed in (True, False):
+            assert encoded(task, joins, exposed, shared) == encoded(task, joins, exposed, EncodedEvents())
+
+
+def encoded(task: Played, joins: int, exposed: bool, cache: EncodedEvents) -> bytes:
+    names = {"thread_id": CONTEXT, "run_id": "r", "history": HISTORY, "expose_thinking": exposed}
+    run = RunProjection(task.records[joins], task.state(joins, None), **names)
+    assert [*run.begin()]
+    following = SimpleNamespace(ready=tuple, has_next=False)
+    return b"".join(
+        stream._encode_ready(run, entry, following, cache) for entry in task.entries[joins:] if not run.ended
+    )
 
 
 def all_calls_have_results(run: list[Json]) -> bool:

@@ -31,6 +31,7 @@ from a2a_canvas.store.ids import context_key, new_id
 from a2a_canvas.store.models import FilePart, text_part
 from tests.broker_fixtures import PrivateNats, private_nats
 from tests.fakes import Clock, Hold, answer, ask, text, write
+from tests.metric_values import values
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import SOON, Replica, Replicas, replicas
 
@@ -334,14 +335,22 @@ async def test_a_replica_starts_without_its_broker_and_uses_it_when_it_comes(cap
             b = await several.start(broker=nats.url)
             task_id = (await a.send("Write")).snapshot.task_id
             assert await seen_by(await b.runtime.follow(task_id, ANONYMOUS)) == await a.record(task_id)
-            assert not a.broker.connected.is_set()
             assert a.broker.fault
+            assert await connected(a) == 0
             nats.start()
             async with asyncio.timeout(SOON):
                 await a.broker.connected.wait()
+            assert await connected(a) == 1
     lines = [each.getMessage() for each in caplog.records if "cannot be used" in each.getMessage()]
     assert len(lines) == 2  # one for each replica, however often it tries
     assert all(b.broker.places in line for line in lines)
+
+
+async def connected(replica: Replica) -> float:
+    """What `/metrics` says of the broker."""
+    for refresh in replica.metrics.refreshers:
+        await refresh()
+    return values(replica.metrics.broker_connected)[()]
 
 
 @pytest.mark.parametrize(("theirs", "named"), [("", "no --broker"), ("nats://127.0.0.1:1", "--broker 127.0.0.1:1")])
