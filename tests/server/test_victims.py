@@ -43,7 +43,7 @@ DEEP = tuple(deep(100_000, closed=closed).encode() for closed in (True, False))
 _WRITES = {"append": False, "last_chunk": True, "artifact": {"artifact_id": "report", "parts": [{"text": "Hello"}]}}
 _SAYS: list[dict[str, Any]] = [{"tools": [{"name": "artifact_update", "input": _WRITES}]}, {"text": "Done."}]
 SCRIPT = json.dumps({"rules": [*RULES, {"match": {"text": ""}, "rounds": _SAYS}]})
-OF_A_KIND = examples(30)
+OF_A_KIND = examples(20)
 """Requests that bob sends of each in the table."""
 AT_ONCE = 8
 

@@ -1,4 +1,4 @@
-"""What a request reads where its caller has 100,000 tasks: what it is about, and no more.
+"""What a request reads where its caller has 50,000 tasks: what it is about, and no more.
 
 Each statement that a request makes is explained by the database itself. Callers without credentials are one owner. Of
 two users ann has all the tasks, and bob reads what she shares.
@@ -29,7 +29,7 @@ from tests.server.tasks.sql.many_contexts import gather_tasks, multiply_context
 
 pytestmark = pytest.mark.slow
 
-COPIES = 20_000
+COPIES = 10_000
 TASKS = 5
 """Of each context."""
 MAX_COST = 3000.0
