@@ -26,13 +26,14 @@ from a2a_canvas.server.protocols.edge.availability import health_route, ready_ro
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_readers, metrics_route
 from a2a_canvas.server.protocols.edge.shutdown import ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.hosts import cors_options, hosts_of
+from a2a_canvas.server.protocols.mcp_server.routes import mcp_routes
 from a2a_canvas.server.protocols.page.routes import about, page_routes
 from a2a_canvas.server.protocols.pipeline.entrance import HttpEntrance
 from a2a_canvas.server.protocols.pipeline.http_answers import Answers
 from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from a2a_canvas.server.protocols.pipeline.unrouted import refuse_unrouted
 from a2a_canvas.server.settings.settings import Settings
-from a2a_canvas.server.wire import REST_PREFIX
+from a2a_canvas.server.wire import MCP_PATH, RESOURCE_PATH, REST_PREFIX
 
 
 def create_app(
@@ -106,6 +107,15 @@ def _routes(components: Components) -> list[BaseRoute]:
             components.encoded,
         ),
         *agui_routes(_agui(components)),
+        *mcp_routes(
+            engine.runtime,
+            components.bodies.limits,
+            components.bodies.parsing,
+            components.handler.card,
+            settings.url,
+            settings.jwt_issuer or "",
+            settings.page is not None,
+        ),
         rest_route(components.handler, REST_PREFIX),
         *components.session_routes.routes(),
         *page_routes(about(settings, components.handler.card), settings.page, settings.embed_origins),
@@ -135,7 +145,13 @@ def _middleware(components: Components) -> list[Middleware]:
         budget=bodies.budget,
         parsing=bodies.parsing,
         refuse_message=bodies.refuse_message,
-        entrance=HttpEntrance(hosts_of(settings), components.startup, components.authenticator, components.sessions),
+        entrance=HttpEntrance(
+            hosts_of(settings),
+            components.startup,
+            components.authenticator,
+            components.sessions,
+            settings.url + RESOURCE_PATH + MCP_PATH if settings.jwt_issuer else "",
+        ),
         extensions=extensions_of(components.handler.card),
     )
     return [

@@ -17,6 +17,9 @@ CANVAS = "urn:a2a-canvas:canvas:v1"
 AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
 """The canvas extension of another project; its edit requests are accepted as they are."""
 
+VIA = "urn:a2a-canvas:via"
+"""In the metadata of a message: the program that its sender used."""
+
 VERSION_HEADER = "A2A-Version"
 
 REST_PREFIX = "/rest"
@@ -27,6 +30,15 @@ BELOW_REST = f"{REST_PREFIX}/"
 
 AGUI_PATH = "/canvas/stream"
 """AG-UI."""
+
+MCP_PATH = "/mcp"
+"""MCP, streamable HTTP."""
+
+RESOURCE_PATH = "/.well-known/oauth-protected-resource"
+"""Where an MCP host learns who issues tokens (RFC 9728); also with `MCP_PATH` after it."""
+
+CATALOG_PATH = "/.well-known/ai-catalog.json"
+"""What there is at this address: an A2A agent and an MCP server."""
 
 REALM = 'realm="a2a-canvas"'
 """By this, in `WWW-Authenticate`, a client knows whose credentials are asked for."""

@@ -27,7 +27,7 @@ LINES = {
     "server/agent": 14_500,
     "server/client": 4_600,
     "server/commands": 3_750,
-    "server/protocols": 14_600,
+    "server/protocols": 15_800,
     "server/push": 1_470,
     "server/settings": 1_400,
     "server/tasks": 12_100,

@@ -1,7 +1,8 @@
 """What a caller can send to the server, found in the code: routes, parameters, headers, and fields of every request.
 
-Rule 1: an entrance is a line such as `A2A Part.text`, `canvas:v1 selection`, `AG-UI messages`, `query raw` or
-        `route POST /`. A2A 0.3 has none of its own: its requests are converted to these, and checked as such.
+Rule 1: an entrance is a line such as `A2A Part.text`, `canvas:v1 selection`, `AG-UI messages`, `MCP undo.id`,
+        `query raw` or `route POST /`. A2A 0.3 has none of its own: its requests are converted to these, and checked as
+        such.
 Rule 2: only what the server reads is one. What it ignores is bounded by the limits of the whole request.
 """
 
@@ -20,6 +21,7 @@ from a2a_canvas.server.agent.operation_forms import OperationForm
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.agui.older import older_form
 from a2a_canvas.server.protocols.guard.calls import REQUESTS
+from a2a_canvas.server.protocols.mcp_server.tool_forms import TOOLS
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import VERSION_HEADER
 from tests.docs.pages import ROOT
@@ -49,7 +51,7 @@ _IGNORED = {"protocolVersion", "parentRunId", "tools", "encryptedValue", "subage
 
 def entrances() -> list[str]:
     """All of them, sorted."""
-    found = {*_routes(), *_a2a(), *_operations(), *_runs(), *_read(), *_ELSEWHERE}
+    found = {*_routes(), *_a2a(), *_operations(), *_runs(), *_tools(), *_read(), *_ELSEWHERE}
     return sorted(found)
 
 
@@ -92,6 +94,11 @@ def _runs() -> Iterator[str]:
     older = [form for form in vars(older_form).values() if isinstance(form, type) and hasattr(form, "model_fields")]
     for form in older:
         yield from (f"AG-UI older {to_camel(name)}" for name in form.model_fields)
+
+
+def _tools() -> Iterator[str]:
+    yield from (f"MCP {tool}.{name}" for tool, form in TOOLS.items() for name in form.model_fields)
+    yield from ("MCP clientInfo", "MCP inputResponses", "MCP requestState", "MCP uri")
 
 
 def _read() -> Iterator[str]:

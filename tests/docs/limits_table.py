@@ -30,10 +30,14 @@ from a2a_canvas.server.protocols.guard.checks import (
     BodyLimits,
 )
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
+from a2a_canvas.server.protocols.mcp_server.routes import MAX_VALUES as MAX_MCP_VALUES
+from a2a_canvas.server.protocols.mcp_server.server import MAX_NAME as MAX_HOST_NAME
+from a2a_canvas.server.protocols.mcp_server.tools import MAX_CONTEXTS
 from a2a_canvas.server.push.outbox import MAX_CONFIGS
 from a2a_canvas.server.push.targets import MAX_URL
 from a2a_canvas.server.tasks.journal.owned_contexts import MAX_SEARCHED
 from a2a_canvas.server.tasks.journal.text_search import MAX_BYTES, MAX_TEXTS, MAX_WORDS
+from a2a_canvas.store.annotations.annotation import MAX_REMARK_BYTES
 from a2a_canvas.store.text.unicode import MAX_ID
 from tests.docs.pages import ROOT
 
@@ -65,7 +69,8 @@ REQUESTS = (
           f"{_PROTOCOLS}/edge/test_connections.py::test_a_head_that_is_too_large_is_refused"),
     Limit((" the metadata of a gRPC call",), f"{MAX_HEAD:,} bytes", "RESOURCE_EXHAUSTED",
           f"{_PROTOCOLS}/a2a_v1/bindings/test_grpc_server.py::test_the_calls_on_one_connection_and_their_metadata_have_a_bound"),
-    Limit((" the body of a message: `POST /`, `/rest/…`, `/canvas/stream`; a gRPC message",), "`--max-body-bytes`",
+    Limit((" the body of a message: `POST /`, `/rest/…`, `/canvas/stream`, `/mcp`; a gRPC message",),
+          "`--max-body-bytes`",
           "413; JSON-RPC: -32600; gRPC: RESOURCE_EXHAUSTED",
           f"{_BODIES}::test_a_message_may_be_as_large_as_the_setting_says"),
     Limit((" any other body",), f"{SMALL_BODY_BYTES:,} bytes", "413, before it is read",
@@ -75,7 +80,8 @@ REQUESTS = (
           f"{_BODIES}::test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing"),
     Limit((" JSON: levels",), str(MAX_JSON_DEPTH), "`INVALID_REQUEST`",
           f"{_CHECKS}::test_depth_is_refused_at_one_level_more_than_the_limit"),
-    Limit((" JSON: values",), f"{MAX_VALUES:,}; AG-UI: {MAX_BODY_VALUES:,}", "`INVALID_REQUEST`",
+    Limit((" JSON: values",), f"{MAX_VALUES:,}; AG-UI: {MAX_BODY_VALUES:,}; MCP: {MAX_MCP_VALUES:,}",
+          "`INVALID_REQUEST`",
           f"{_CHECKS}::test_values_are_counted_up_to_the_limit_and_nothing_is_parsed_behind_it"),
     Limit((" JSON: characters of a number",), f"{MAX_NUMBER:,}; a double holds it", "`INVALID_REQUEST`",
           f"{_CHECKS}::test_a_number_has_at_most_as_many_characters_as_the_limit"),
@@ -92,9 +98,12 @@ REQUESTS = (
 """Of whole requests, on all routes."""
 
 VALUES = (
-    Limit(("route /", "route /.well-known/agent-card.json", "route /artifacts", "route /artifacts/…",
+    Limit(("route /", "route /.well-known/agent-card.json", "route /.well-known/ai-catalog.json",
+           "route /.well-known/oauth-protected-resource", "route /.well-known/oauth-protected-resource/mcp",
+           "route /artifacts", "route /artifacts/…",
            "route /auth/callback", "route /auth/session", "route /auth/sign-in", "route /auth/sign-out",
-           "route /auth/signed-urls", "route /canvas/stream", "route /embed", "route /healthz", "route /metrics",
+           "route /auth/signed-urls", "route /canvas/stream", "route /embed", "route /healthz",
+           "route /mcp", "route /metrics",
            "route /page/program", "route /page/…/…", "route /readyz", "route /rest/…"),
           "the limits of requests", "404 for unknown paths",
           f"{_PROTOCOLS}/pipeline/test_http_pipeline.py::test_bad_paths_methods_and_queries_get_rests_error"),
@@ -202,6 +211,30 @@ VALUES = (
            "AG-UI older lineStart", "AG-UI older lineEnd"),
           "a place in the text", _INVALID, f"{_PROTOCOLS}/agui/older/test_request.py"
           "::test_a_selection_that_the_users_own_text_does_not_have_is_refused_before_anything_is_stored"),
+    Limit(("MCP *.id", "MCP *.context", "MCP uri", "MCP write_artifact.name"),
+          f"{MAX_ID} characters, without control characters; those of an artifact", "a result with `isError`",
+          f"{_PROTOCOLS}/mcp_server/test_tool_forms.py::test_what_is_no_id_is_refused_with_what_one_looks_like"),
+    Limit(("MCP write_artifact.text", "MCP edit_artifact.new", "MCP suggest.new"),
+          "`--max-artifact-bytes`, and `--max-body-bytes`", "a result with `isError`; 413",
+          f"{_BODIES}::test_a_message_may_be_as_large_as_the_setting_says"),
+    Limit(("MCP ask_agent.text",), f"{_LIMITS.max_text_bytes:,} bytes", "a result with `isError`",
+          "server/test_mcp_hosts.py::test_what_cannot_be_done_is_refused_as_over_a2a_with_what_to_do_next"),
+    Limit(("MCP comment.text", "MCP suggest.text"), f"{MAX_REMARK_BYTES:,} bytes", "a result with `isError`",
+          "server/test_mcp_hosts.py::test_what_cannot_be_done_is_refused_as_over_a2a_with_what_to_do_next"),
+    Limit(("MCP *.old", "MCP *.quote", "MCP *.lines"), "a passage of the text, which occurs once",
+          "a result with `isError`", f"{_PROTOCOLS}/mcp_server/test_tool_passages.py"
+          "::test_a_quote_is_found_where_it_is_if_it_is_there_once"),
+    Limit(("MCP *.base_version", "MCP *.version", "MCP *.restore", "MCP *.reply_to"),
+          "integers, for existing versions and comments", "a result with `isError`",
+          "server/test_mcp_hosts.py::test_what_cannot_be_done_is_refused_as_over_a2a_with_what_to_do_next"),
+    Limit(("MCP list_artifacts.query",), f"{MAX_CONTEXTS} contexts are shown", "the rest is found by other words",
+          "server/test_mcp_hosts.py::test_a_host_writes_reads_edits_and_undoes"),
+    Limit(("MCP inputResponses", "MCP requestState"), "an answer to the question that the task still asks",
+          "the question is asked again", "server/test_mcp_hosts.py"
+          "::test_an_answer_to_an_older_question_approves_nothing"),
+    Limit(("MCP clientInfo", "header mcp-session-id"), f"{MAX_HOST_NAME} characters are used of a name",
+          "the rest is cut",
+          "server/test_mcp_hosts.py::test_a_host_writes_reads_edits_and_undoes"),
     Limit(("query pageSize",), f"1 to {MAX_PAGE_SIZE}", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_a_wrong_parameter_is_refused"),
     Limit(("query query",), f"the head; {MAX_SEARCHED:,} contexts are searched per page",

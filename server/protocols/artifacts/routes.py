@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -56,7 +56,6 @@ from a2a_canvas.server.protocols.artifacts.documents.pandoc import Pandoc
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name
 from a2a_canvas.server.protocols.artifacts.json_forms import (
-    VersionOrigins,
     artifact_summary,
     current_json,
     parts_size,
@@ -112,6 +111,7 @@ from a2a_canvas.server.protocols.edge.http_requests import (
 )
 from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shared_json, shares_json
 from a2a_canvas.server.protocols.edge.sse_response import wait_for_start
+from a2a_canvas.server.protocols.edge.version_origins import version_origins
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.json_bodies import json_body
@@ -121,7 +121,7 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.wire import artifact_path, context_path
-from a2a_canvas.store.annotations.annotation import PlacedAnnotation, Writer
+from a2a_canvas.store.annotations.annotation import PlacedAnnotation
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavailable, VersionNotFound
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
@@ -354,7 +354,7 @@ async def _read(request: Request, resource: ArtifactList | ArtifactResource, con
             version = await _version(context, resource)
             artifact = await context.artifacts.get(artifact_id)
             writers = await context.artifacts.suggested_by(artifact_id, version.number)
-            origins = await _origins(context, artifact_id, (version,), writers)
+            origins = await version_origins(context, artifact_id, (version,), writers)
             return await _document(request, artifact_id, version, partial(version_json, artifact, origins))
         case VersionDiff():
             return await _diff(request, context, resource)
@@ -395,17 +395,9 @@ async def _archive(request: Request, context: Context) -> Response:
 async def _versions(context: Context, artifact_id: str) -> dict[str, Any]:
     versions = await context.artifacts.versions(artifact_id)
     artifact = await context.artifacts.get(artifact_id)
-    origins = await _origins(context, artifact_id, versions, await context.artifacts.suggested_by(artifact_id))
+    origins = await version_origins(context, artifact_id, versions, await context.artifacts.suggested_by(artifact_id))
     summaries = [version_summary(artifact, origins, version) for version in versions]
     return {"artifactId": artifact_id, "versions": summaries}
-
-
-async def _origins(
-    context: Context, artifact_id: str, versions: Iterable[Version], suggested_by: Mapping[int, Sequence[Writer]]
-) -> VersionOrigins:
-    times = await context.artifacts.version_times(artifact_id)
-    messages = await context.first_messages({version.task_id for version in versions})
-    return VersionOrigins(times, messages, suggested_by)
 
 
 async def _version(context: Context, resource: ArtifactVersion | VersionDiff) -> Version:

@@ -10,8 +10,8 @@ Rules:
    until then the only one.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
 4. Small bodies do not count. The limit of connections bounds them, and a cancel must pass when the budget is used up.
-5. Only bodies with messages and files may be large: A2A's requests and AG-UI's runs. Elsewhere a body that is not small
-   is refused before it is read.
+5. Only bodies with messages and files may be large: A2A's requests, AG-UI's runs and MCP's calls. Elsewhere a body that
+   is not small is refused before it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import OverloadedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_encoding, too_large
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
-from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
+from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST, MCP_PATH
 
 TOO_MANY_BODIES: Final = Refusal(
     OverloadedError,
@@ -135,7 +135,7 @@ class BodyReservation:
 
 def takes_messages(method: str, path: str) -> bool:
     """Whether bodies at a path may be large (rule 5)."""
-    return method == "POST" and (path in ("/", AGUI_PATH) or path.startswith(BELOW_REST))
+    return method == "POST" and (path in ("/", AGUI_PATH, MCP_PATH) or path.startswith(BELOW_REST))
 
 
 async def read_body(scope: Scope, receive: Receive, most: int, reservation: BodyReservation) -> bytes | Refusal | None:

@@ -1,7 +1,8 @@
 """Authentication: the first step of every request, over HTTP and gRPC, before its body is read.
 
-Rule 1: without credentials a request can read the agent card and the key of its signature, the server's health and the
-        page's files, which are the same for all users, and can sign in. All other paths, known or not, are refused in
+Rule 1: without credentials a request can read the agent card and the key of its signature, what MCP hosts look for
+        before they sign in, the server's health and the page's files, which are the same for all users, and can sign
+        in. All other paths, known or not, are refused in
         the same way. `/auth/session` is answered without credentials, but not with wrong ones.
 Rule 2: a refusal does not say what is wrong with a credential. It is HTTP 401 with `WWW-Authenticate` (RFC 6750) in
         every binding, JSON-RPC included, and UNAUTHENTICATED in gRPC. Too many attempts or requests are 429 with
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, assert_never
 
@@ -47,12 +48,16 @@ from a2a_canvas.server.protocols.identity.authenticator import (
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.credentials import HEADER, SCHEME
 from a2a_canvas.server.tasks.journal.cursors import Check
-from a2a_canvas.server.wire import KEYS_PATH, REALM
+from a2a_canvas.server.wire import CATALOG_PATH, KEYS_PATH, MCP_PATH, REALM, RESOURCE_PATH
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-OPEN_PATHS: Final = ("/", "/embed", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
+RESOURCE_PATHS: Final = (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH)
+OPEN_PATHS: Final = (
+    *("/", "/embed", "/healthz", "/readyz"),
+    *(AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, CATALOG_PATH, *RESOURCE_PATHS),
+)
 PAGE_FILES: Final = "/page/"
 SIGN_IN: Final = "/auth/sign-in"
 CALLBACK: Final = "/auth/callback"
@@ -137,12 +142,17 @@ def stream_check(authenticator: Authenticator, found: AuthenticatedCaller) -> Ch
 
 @dataclass(frozen=True, slots=True)
 class HttpEntrance:
-    """Authenticates HTTP requests, after checking their host and that the server has started."""
+    """Authenticates HTTP requests, after checking their host and that the server has started.
+
+    Attributes:
+        resource: the address where an MCP host learns who issues tokens (RFC 9728); empty if nobody does.
+    """
 
     hosts: Hosts
     startup: Startup
     authenticator: Authenticator
     sessions: BrowserSessions
+    resource: str = ""
 
     async def check(self, scope: Scope, path: str) -> tuple[ErrorForm, Refusal] | None:
         """Why a request may not enter; None if it may, with its caller in the scope."""
@@ -150,6 +160,9 @@ class HttpEntrance:
         if refusal := self.hosts.check(headers.get("host"), headers.get("origin")):
             return RestForm(), refusal
         refusal = self.startup.check(method, path) or await self._identify(scope, path, headers)
+        if refusal and path == MCP_PATH and self.resource and refusal.kind is UnauthenticatedError:
+            where = f', resource_metadata="{self.resource}"'
+            refusal = replace(refusal, headers={name: value + where for name, value in refusal.headers.items()})
         return (form_of(method, path), refusal) if refusal else None
 
     async def _identify(self, scope: Scope, path: str, headers: Headers) -> Refusal | None:

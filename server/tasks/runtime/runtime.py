@@ -281,7 +281,8 @@ class Runtime:
                 with suppress(TaskNotFound):  # it has just been removed
                     record = await self.journal.get(task_id)
                     waits = record.state.paused
-                    if waits and not may_answer(record, incoming.message.sender, incoming.level):
+                    asked = record, incoming.message.sender, incoming.level
+                    if waits and not may_answer(*asked, of_model=incoming.of_model):
                         return None
                     if waits and (subscription := await self._try_continue(record, incoming, message_key)):
                         return subscription
@@ -326,7 +327,7 @@ class Runtime:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
         if handle is None and record.state.paused:
-            check_answer(record, incoming.message.sender, incoming.level)
+            check_answer(record, incoming.message.sender, incoming.level, of_model=incoming.of_model)
             resuming = self._resume_paused(record, incoming, message_key)
             return await asyncio.shield(self._in_background(resuming))  # rule 4
         if record.operation:

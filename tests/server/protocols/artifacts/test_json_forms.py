@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from a2a_canvas.server.protocols.artifacts.json_forms import MAX_REQUEST, VersionOrigins, version_summary
+from a2a_canvas.server.protocols.artifacts.json_forms import version_summary
+from a2a_canvas.server.protocols.edge.version_origins import MAX_REQUEST, VersionOrigins
 from a2a_canvas.store.models import Artifact, Content, Version, text_part
 from tests.fakes import said
 
