@@ -25,7 +25,7 @@ LINES = {
     "tools": 4_000,
     "server/accounts": 2_250,
     "server/agent": 14_500,
-    "server/client": 4_600,
+    "server/client": 4_800,
     "server/commands": 3_750,
     "server/protocols": 15_800,
     "server/push": 1_470,

@@ -42,6 +42,7 @@ COMMANDS = {
         "tasks": (_CLIENT, "list tasks"),
         "watch": (_CLIENT, "follow a task, or show how it ended"),
         "cancel": (_CLIENT, "cancel a task"),
+        "mcp": (_CLIENT, "give an MCP host without remote servers this one, over stdio"),
     },
     "Artifacts": {
         "artifacts": (_CLIENT, "list the artifacts of a conversation"),

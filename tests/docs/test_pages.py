@@ -21,6 +21,7 @@ FOREIGN_OPTIONS = {
     *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
     *("--require-hashes", "--no-deps", "--no-build-isolation"),  # pip
     *("--yes", "--no-install-recommends"),  # apt-get
+    "--transport",  # claude mcp add
     *("--stop", "--now"),  # pg_dropcluster, systemctl
     *("--format", "--file", "--no-owner", "--dbname", "--pgdata", "--write-recovery-conf"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),

@@ -15,6 +15,7 @@ import { LOCALES, formatNumber, plainName, shorten } from "../words.js";
  * @property {boolean} [incomplete]
  * @property {string} [timestamp]
  * @property {string} [by]  the user who asked for it
+ * @property {string} [via]  the program that the user used
  * @property {string} [request]
  */
 
@@ -49,9 +50,10 @@ export function counterpartOf(versions, shown) {
 const EVERYBODY = "shared";
 
 /** Who made a version: the user, or the agent, and for whom, if that user has a name. @param {Version} version */
-export function authorOf({ author, by = "" }) {
+export function authorOf({ author, by = "", via = "" }) {
   const named = by === EVERYBODY ? "" : by;
-  return author === "user" ? named || "You" : named ? `Agent for ${named}` : "Agent";
+  const who = author === "user" ? named || "You" : named ? `Agent for ${named}` : "Agent";
+  return via ? `${who} via ${plainName(via)}` : who;
 }
 
 /** What the request of a user says that consists of an operation alone. */

@@ -78,6 +78,11 @@ def command_forms() -> dict[str, CommandForm]:
             more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
             examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
         ),
+        "mcp": client_command(
+            "mcp_bridge:mcp",
+            more="Name this command in the configuration of the host; docs/mcp-hosts.md has the lines.",
+            examples=("mcp", "mcp --url https://agent.example.com"),
+        ),
         "contexts": client_command(
             "tasks:contexts",
             option(

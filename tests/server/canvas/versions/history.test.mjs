@@ -67,6 +67,8 @@ test("a version is told with the user who made it or for whom the agent did, if 
   assert.equal(authorOf({ author: "user" }), "You");
   assert.equal(authorOf({ author: "agent" }), "Agent");
   assert.equal(authorOf({ author: "user", by: "ann" }), "ann");
+  assert.equal(authorOf({ author: "user", by: "ann", via: "Cursor" }), "ann via Cursor");
+  assert.equal(authorOf({ author: "agent", via: "Cursor" }), "Agent via Cursor");
   assert.equal(authorOf({ author: "agent", by: "ann" }), "Agent for ann");
   assert.equal(authorOf({ author: "user", by: "shared" }), "You");
 });
