@@ -1,8 +1,8 @@
 """One request of every kind that a user can make, as a table, and the kinds that the server has.
 
 Rule 1: a kind is a method of A2A 1.0 or 0.3 over JSON-RPC or gRPC, a path of HTTP+JSON, a method of one of the
-        resources of `/artifacts`, an operation of `canvas:v1`, or a route. The server's own tables have them all
-        (`kinds`). Routes that depend on settings exist with `every_route`.
+        resources of `/artifacts`, an operation of `canvas:v1`, a tool of MCP, or a route. The server's own tables
+        have them all (`kinds`). Routes that depend on settings exist with `every_route`.
 Rule 2: an id in a request is a stand-in, such as `WAITING`. The sender of the request replaces it (`resolved`).
 Rule 3: a call of gRPC has the method `GRPC`, the path of its method as its URL, and its message as JSON.
 """
@@ -33,9 +33,19 @@ from a2a_canvas.server.protocols.artifacts.routes import METHODS
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest_calls import REST_ROUTES, RestRoute, find_rest_route
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
+from a2a_canvas.server.protocols.mcp_server.tool_forms import TOOLS
 from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE
 from a2a_canvas.server.settings.settings import Settings
-from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, KEYS_PATH, TURN, VERSION_HEADER
+from a2a_canvas.server.wire import (
+    CANVAS,
+    CATALOG_PATH,
+    EXTENSIONS_HEADERS,
+    KEYS_PATH,
+    MCP_PATH,
+    RESOURCE_PATH,
+    TURN,
+    VERSION_HEADER,
+)
 from tests.open_id_provider import signing_in_with
 
 Json = dict[str, Any]
@@ -72,8 +82,11 @@ class Asked:
         """Whether its answer is a stream that may not end."""
         if self.method == GRPC:
             return bool(GRPC_METHODS[self.url].server_streaming)
-        subscribes = isinstance(self.body, dict) and self.body.get("method") in ("SubscribeToTask", "tasks/resubscribe")
+        subscribes = isinstance(self.body, dict) and self.body.get("method") in _FOLLOWING
         return subscribes or urlsplit(self.url).path.endswith((":subscribe", "/events"))
+
+
+_FOLLOWING = ("SubscribeToTask", "tasks/resubscribe", "subscriptions/listen")
 
 
 # ------------------------------------------------------------------------ A2A, about a task and its context
@@ -191,7 +204,7 @@ def rpc(method: str, params: Json) -> Asked:
 
 def every_request() -> Iterator[Asked]:
     """One or more of each kind over HTTP that every server has. Each succeeds, whatever was asked before."""
-    for asked in (*_of_a2a(), *_of_operations(), *_of_ag_ui(), *_of_artifacts(), *_of_routes()):
+    for asked in (*_of_a2a(), *_of_operations(), *_of_ag_ui(), *_of_mcp(), *_of_artifacts(), *_of_routes()):
         yield replace(asked, headers=asked.headers | (JSON if asked.body is not None else {}))
 
 
@@ -301,6 +314,45 @@ def _of_ag_ui() -> Iterator[Asked]:
         yield Asked("POST", "/canvas/stream", body)
 
 
+def _of_mcp() -> Iterator[Asked]:
+    """A tool may refuse what has changed meanwhile: its answer is a result all the same."""
+    mine: Json = {"id": f"{CONTEXT}/mine"}
+    for tool, arguments in (
+        ("list_artifacts", {"query": "report"}),
+        ("list_artifacts", {"context": CONTEXT}),
+        ("read_artifact", mine | {"lines": "1", "version": 1}),
+        ("write_artifact", {"name": "notes.md", "text": "Text"}),
+        ("edit_artifact", mine | {"old": "The", "new": "A", "base_version": 1}),
+        ("comments", mine),
+        ("comment", mine | {"lines": "1", "text": "T"}),
+        ("suggest", mine | {"lines": "1", "new": "T", "text": "T"}),
+        ("history", mine),
+        ("undo", mine | {"base_version": 1, "restore": 1}),
+        ("ask_agent", {"text": "just say it", "context": CONTEXT}),
+    ):
+        yield mcp("tools/call", {"name": tool, "arguments": arguments})
+    for method in ("tools/list", "resources/list", "resources/templates/list"):
+        yield mcp(method, {})
+    uri = f"canvas://{CONTEXT}/mine"
+    yield mcp("resources/read", {"uri": uri})
+    yield mcp("subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}})
+    for path in (CATALOG_PATH, RESOURCE_PATH, RESOURCE_PATH + MCP_PATH):
+        yield Asked("GET", path)
+
+
+def mcp(method: str, params: Json) -> Asked:
+    """A request of MCP 2026-07-28."""
+    version = "2026-07-28"
+    meta = {f"{_MCP}/protocolVersion": version, f"{_MCP}/clientCapabilities": {}, f"{_MCP}/clientInfo": _CLIENT}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    named = params.get("name") or params.get("uri")
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": version, "Mcp-Method": method}
+    return Asked("POST", MCP_PATH, body, headers | ({"Mcp-Name": named} if named else {}))
+
+
+_MCP, _CLIENT = "io.modelcontextprotocol", {"name": "Cursor", "version": "1"}
+
+
 def _of_artifacts() -> Iterator[Asked]:
     for below in ("", "/mine", "/mine?raw=1", "?format=zip", "/mine/versions", "/mine/versions/1"):
         yield Asked("GET", f"/artifacts/{CONTEXT}{below}")
@@ -376,6 +428,7 @@ def kinds() -> set[str]:
         *(f"{GRPC} {path}" for path in GRPC_METHODS),
         *(f"{route.method} {route.path}" for route in REST_ROUTES),
         *(f"canvas:v1 {name}" for name in (*OPERATIONS, *SHARE_OPERATIONS)),
+        *(f"MCP {name}" for name in TOOLS),
         *(f"{method} {path}" for path, methods in paths for method in methods if method != "HEAD"),
     }
 
@@ -389,6 +442,9 @@ def kinds_of(asked: Asked) -> set[str]:
         message = asked.body["params"].get("message", {})
         operation = message.get("metadata", {}).get(CANVAS, {}).get("op")
         return {f"JSON-RPC {asked.body['method']}"} | ({f"canvas:v1 {operation}"} if operation else set())
+    if path == MCP_PATH:
+        tool = asked.body["params"].get("name")
+        return {f"POST {path}"} | ({f"MCP {tool}"} if tool else set())
     if found := find_rest_route(asked.method, path.removeprefix("/rest/")) if path.startswith("/rest/") else None:
         return {f"{asked.method} {found[0].path}"}
     if path.startswith("/artifacts"):
