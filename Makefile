@@ -50,6 +50,7 @@ setup-node:  ## what checks and tests of the page and of streams need (node and 
 	npm ci
 	cd tests/server/protocols/agui && npm ci
 	cd tests/server/protocols/artifacts/durable_streams && npm ci
+	cd tests/server/protocols/mcp_server/hosts && npm ci
 
 # It needs another line of ag-ui-protocol than ours, so it cannot be a dependency.
 setup-agui:  ## an agent of agent-framework, in an environment of its own, for the tests of the loop over AG-UI

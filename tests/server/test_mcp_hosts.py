@@ -6,6 +6,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,15 +19,19 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 
 from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.protocols.mcp_server.tool_forms import TOOLS
 from a2a_canvas.server.wire import CANVAS
+from tests.node_tools import run_node
 from tests.server.app_server import WAYS, Served, asking, sent, serving
-from tests.server.test_approvals import SCRIPT, TOOLS
+from tests.server.test_approvals import SCRIPT
+from tests.server.test_approvals import TOOLS as TOOLS_FILE
 
 pytestmark = pytest.mark.asyncio
 
 NEW, OLD = "2026-07-28", "legacy"
 KEYS = {name: new_key(name) for name in ("ann", "bob")}
 USERS = ",".join(f"{name}={key}" for name, key in KEYS.items())
+HOSTS = Path(__file__).parent / "protocols/mcp_server/hosts"
 every_era = pytest.mark.parametrize("era", [NEW, OLD])
 
 
@@ -187,7 +193,7 @@ async def test_what_cannot_be_done_is_refused_as_over_a2a_with_what_to_do_next()
 @asynccontextmanager
 async def approving(tmp_path: Any) -> AsyncIterator[Served]:
     (tmp_path / "script.yaml").write_text(SCRIPT)
-    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "tools.py").write_text(TOOLS_FILE)
     async with serving(
         tmp_path / "script.yaml", database="memory", grpc=False, api_keys=USERS, tools=(tmp_path / "tools.py",)
     ) as served:
@@ -290,6 +296,23 @@ async def test_two_hosts_write_in_one_document_and_an_a2a_client_has_the_same_by
         assert {(each["by"], each["via"]) for each in versions} == {("ann", "Claude"), ("ann", "Cursor")}
 
 
+@pytest.mark.parametrize("library", ["client", "sdk"])
+async def test_hosts_that_are_built_with_the_typescript_libraries_write_and_ask_the_agent(library: str) -> None:
+    async with serving(database="memory", grpc=False, api_keys=USERS) as served:
+        served.gate.open()
+        arguments = (HOSTS / "host.mjs", library, f"{served.url}/mcp", KEYS["ann"])
+        run = partial(run_node, *arguments, installed="@modelcontextprotocol/client", within=HOSTS)
+        got = json.loads(await asyncio.to_thread(run))
+    assert set(got["tools"]) == set(TOOLS)
+    assert got["merged"].startswith("Merged with version 2: version 3 is saved.")
+    assert "\n1 two 3.\n" in got["read"]
+    assert got["resource"] == "1 two 3.\n"
+    assert "version 3 (current), by user ann via Code" in got["history"]
+    assert got["refused"] == [True, "There is no context 'x'. list_artifacts lists those there are."]
+    assert got["state"] == "completed"
+    assert any("report" in label for label in got["labels"])
+
+
 async def test_a_host_without_a_credential_learns_who_issues_them() -> None:
     async with serving(
         database="memory", grpc=False, jwt_issuer="https://i.example.com", jwt_audience="canvas"
@@ -318,6 +341,7 @@ async def test_a_body_that_is_no_request_is_refused_and_the_next_one_is_answered
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     async with serving(database="memory", grpc=False) as served:
         assert (await served.http.post("/mcp", content=body, headers=headers)).status_code == status
+        assert (await served.http.get("/mcp", headers=headers)).status_code == 405
         async with host(served) as cursor:
             await call(cursor, "list_artifacts")
 

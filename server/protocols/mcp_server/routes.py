@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
 from a2a_canvas.server.protocols.guard.bodies import replay_body
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json
-from a2a_canvas.server.protocols.guard.error_forms import rest_response
+from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import CATALOG_PATH, MCP_PATH, RESOURCE_PATH
@@ -101,21 +101,22 @@ class _McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        if request.method != "POST":  # a client of before 2026-07-28 asks for a stream that would tell it nothing
+            refusal = method_not_allowed(request.method, request.url.path, ("POST",))
+            await rest_response(refusal)(scope, receive, send)
+            return
         async with self._one_at_a_time:
             self._app = self._app or await asyncio.to_thread(self._load)
         if self._app is None:
             await rest_response(NOT_INSTALLED)(scope, receive, send)
             return
-        parsed: JsonValue = None
-        if request.method == "POST":
-            body = await request.body()
-            check = partial(check_json, body, self._limits, MAX_VALUES)
-            checked = await self._parsing.run(caller_of(request).account, len(body), check)
-            if isinstance(checked, Refusal):
-                await rest_response(checked)(scope, receive, send)
-                return
-            parsed, receive = checked, replay_body(body, receive)
-        await self._app(scope, receive, send, parsed)
+        body = await request.body()
+        check = partial(check_json, body, self._limits, MAX_VALUES)
+        parsed = await self._parsing.run(caller_of(request).account, len(body), check)
+        if isinstance(parsed, Refusal):
+            await rest_response(parsed)(scope, receive, send)
+        else:
+            await self._app(scope, replay_body(body, receive), send, parsed)
 
     def _load(self) -> McpApp | None:
         try:

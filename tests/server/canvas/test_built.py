@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tests.server.canvas.node_tools import ROOT, run_node
+from tests.node_tools import ROOT, run_node
 from tests.server.canvas.test_vendor import contents
 
 CANVAS = ROOT / "server/canvas"

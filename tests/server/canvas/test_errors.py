@@ -8,7 +8,7 @@ from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP
 
 import a2a_canvas.server.app  # noqa: F401  (it enters the errors of this server)
 from a2a_canvas.server.protocols.edge.error_tables import rpc_code
-from tests.server.canvas.node_tools import ROOT
+from tests.node_tools import ROOT
 
 OF_THE_ROUTER = {405, 406, 421}
 

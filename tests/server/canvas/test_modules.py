@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.server.canvas.node_tools import ROOT, run_node
+from tests.node_tools import ROOT, run_node
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.test.mjs"))

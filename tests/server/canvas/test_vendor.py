@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.server.canvas.node_tools import ROOT, run_node
+from tests.node_tools import ROOT, run_node
 
 VENDOR = ROOT / "server/canvas/vendor"
 PINNED = json.loads((ROOT / "package.json").read_text())

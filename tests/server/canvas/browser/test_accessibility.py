@@ -9,13 +9,13 @@ from typing import Final
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.node_tools import installed_file
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import ask, bring, quick_action
 from tests.server.canvas.browser.test_passages import LONG, bar, edit_source, select, with_document
 from tests.server.canvas.browser.test_typing import changed_by_two
-from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

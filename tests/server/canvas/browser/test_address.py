@@ -18,11 +18,11 @@ from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings.settings import Settings
 from tests.loopback import serving_app
+from tests.node_tools import installed_file
 from tests.open_id_provider import Provider, signing_in_with
 from tests.server.canvas.browser.conftest import SCRIPT, Opener, Start
 from tests.server.canvas.browser.page_actions import ask, document, messages
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
-from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

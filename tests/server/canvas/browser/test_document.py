@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from tests.node_tools import run_node
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.node_tools import run_node
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -21,12 +21,12 @@ from starlette.routing import Route
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.wire import CANVAS
 from tests.loopback import serving_app
+from tests.node_tools import installed_file
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import SCRIPT, Opener
 from tests.server.canvas.browser.page_actions import document, step
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
-from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,6 +10,7 @@ from playwright.async_api import Locator, Page, expect
 from a2a_canvas.server.accounts.api_key import new_key
 from tests.free_port import free_port
 from tests.loopback import serving_app
+from tests.node_tools import installed_file
 from tests.open_id_provider import Provider, signing_in_with
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -17,7 +18,6 @@ from tests.server.canvas.browser.conftest import ANN, JOE, REFUSED, SCRIPT, Open
 from tests.server.canvas.browser.page_actions import ask, document
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
 from tests.server.canvas.browser.test_files import saved
-from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

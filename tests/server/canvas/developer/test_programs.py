@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.node_tools import run_node
 from tests.server.app_server import Served, envelope
-from tests.server.canvas.node_tools import run_node
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

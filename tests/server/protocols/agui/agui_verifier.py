@@ -1,34 +1,20 @@
 """Holds AG-UI event sequences against the checkers of the AG-UI client itself (`verify.mjs`), which run under node.
 
-`make setup-node` installs what they need. Without it the tests that call `verify` are skipped, unless the environment
-variable `TESTS_NEED_NODE` is set: then they fail.
+Without what `make setup-node` installs, the tests that call `verify` are skipped (`node_tools.py`).
 """
 
 import atexit
 import functools
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import IO, Any
 
-import pytest
+from tests.node_tools import need_node
 
 HERE = Path(__file__).parent
 CLIENTS = ("@ag-ui/client", "client-0.0")
 """AG-UI's own client: that of version 1.0, and the last one before it."""
-
-NEEDS_NODE = "TESTS_NEED_NODE"
-
-
-def missing() -> str:
-    """What is missing to run the checkers; empty if nothing is."""
-    if not shutil.which("node"):
-        return "node is not installed, so AG-UI's own checkers cannot run"
-    if not all((HERE / "node_modules" / client).is_dir() for client in CLIENTS):
-        return "AG-UI's own checkers are not installed; `make setup-node` does it"
-    return ""
 
 
 def verify(*sequences: list[dict[str, Any]]) -> None:
@@ -40,10 +26,7 @@ def verify(*sequences: list[dict[str, Any]]) -> None:
     Raises:
         AssertionError: which event of which sequence is wrong, and why.
     """
-    if reason := missing():
-        if os.environ.get(NEEDS_NODE):
-            pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
-        pytest.skip(reason)
+    need_node(*CLIENTS, within=HERE)
     to, answers = _checkers()
     to.write(json.dumps(sequences) + "\n")
     to.flush()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.server.protocols.agui import agui_verifier
-from tests.server.protocols.agui.agui_verifier import NEEDS_NODE, verify
+from tests.node_tools import NEEDS_NODE, need_node
+from tests.server.protocols.agui.agui_verifier import verify
 
 Json = dict[str, Any]
 
@@ -57,6 +57,7 @@ def test_without_node_it_is_skipped_unless_it_is_needed(needed: bool, monkeypatc
 
 
 def test_without_its_packages_it_says_how_to_get_them(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agui_verifier, "HERE", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
-    assert "make setup-node" in agui_verifier.missing()
+    monkeypatch.setenv(NEEDS_NODE, "1")
+    with pytest.raises(pytest.fail.Exception, match="make setup-node"):
+        need_node("@ag-ui/client", within=tmp_path)

@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,16 @@ import pytest
 
 from a2a_canvas.server.protocols.artifacts import change_forms
 from tests.loopback import serving_app
+from tests.node_tools import need_node
 from tests.server.app_server import serving
 from tests.server.protocols.artifacts.durable_streams_adapter import Adapter
 
 HERE = Path(__file__).parent / "durable_streams"
 VITEST = HERE / "node_modules/vitest/vitest.mjs"
-NEEDS_NODE = "TESTS_NEED_NODE"
 ALL_TESTS = 338
 LEFT_OUT: dict[str, list[str]] = json.loads((HERE / "left_out.json").read_text())
 LARGE = 50_000_000
 """Bytes: the suite writes 10 MB, and the adapter Base64 of it."""
-
-
-def need_suite() -> None:
-    """Skips the test, or fails it, if the suite is not installed."""
-    if not (shutil.which("node") and VITEST.exists()):
-        reason = "the conformance suite of Durable Streams is not installed; `make setup-node` does it"
-        if os.environ.get(NEEDS_NODE):
-            pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
-        pytest.skip(reason)
 
 
 async def run_suite(url: str, left_out: list[str], report: Path) -> list[dict[str, Any]]:
@@ -61,7 +51,7 @@ async def run_suite(url: str, left_out: list[str], report: Path) -> list[dict[st
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_reads_conform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need_suite()
+    need_node("vitest", within=HERE)
     monkeypatch.setattr(change_forms, "POLL_TICKS", 4)
     adapter, left_out = Adapter(), sorted(name for names in LEFT_OUT.values() for name in names)
     sizes = {"max_artifact_bytes": LARGE, "max_body_bytes": LARGE}

@@ -18,7 +18,7 @@ from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.recorded_call import CallPaused
 from a2a_canvas.tools.functions.results import File
 from tests.free_port import free_port
-from tests.server.canvas.node_tools import ROOT, need_node
+from tests.node_tools import ROOT, need_node
 from tests.server.tool_sources.mcp_servers import our_server
 from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
 from tests.server.tool_sources.mcp_servers.test_hostile_servers import eventually

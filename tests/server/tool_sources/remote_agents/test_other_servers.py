@@ -26,10 +26,10 @@ from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClien
 from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 from a2a_canvas.tools.registry import TOOLS
 from tests.loopback import serving_app
+from tests.node_tools import need_node
 from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.app_server import HTTP, WAYS, Served, sent, serving, text_of
 from tests.server.app_server import asking as app_asking
-from tests.server.canvas.node_tools import need_node
 from tests.server.tool_sources.remote_agents.asking import asked, asking, calls, life, only, result, texts
 
 WRITTEN = {"report": "# report\n\nHello, wörld 😀.\n"}

@@ -1,4 +1,4 @@
-"""Node for the tests of the page, and of what others have written for it. `make setup-node` installs what they need.
+"""Node for the tests of the page, and of what others have written in JavaScript. `make setup-node` installs it.
 
 Without it they are skipped, unless the environment variable `TESTS_NEED_NODE` is set: then they fail.
 """
@@ -8,27 +8,31 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 NEEDS_NODE = "TESTS_NEED_NODE"
 ENVIRONMENT = {**os.environ, "LC_ALL": "en_GB.UTF-8"}
 """Otherwise numbers and dates follow the locale of the machine."""
 
 
-def run_node(*arguments: Path | str, installed: str = "") -> str:
+def run_node(*arguments: Path | str, installed: str = "", within: Path = ROOT) -> str:
     """What a program in JavaScript prints.
 
     Args:
         installed: a package that it imports.
+        within: the folder with the packages.
 
     Raises:
         AssertionError: it failed; the message is all that it printed.
     """
-    need_node(installed)
-    done = subprocess.run(["node", *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    need_node(installed, within=within)
+    done = subprocess.run(
+        ["node", *arguments], cwd=within, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -39,17 +43,16 @@ def installed_file(package: str, path: str) -> str:
     return (ROOT / "node_modules" / package / path).read_text()
 
 
-def need_node(package: str) -> None:
-    """Skips the test, or fails it, if node or this package is not installed."""
-    if reason := _missing(package):
+def need_node(*packages: str, within: Path = ROOT) -> None:
+    """Skips the test, or fails it, if node or one of these packages is not installed."""
+    if reason := _missing(packages, within):
         if os.environ.get(NEEDS_NODE):
             pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
         pytest.skip(reason)
 
 
-def _missing(package: str) -> str:
+def _missing(packages: Iterable[str], within: Path) -> str:
     if not shutil.which("node"):
         return "node is not installed"
-    if package and not (ROOT / "node_modules" / package).is_dir():
-        return f"{package} is not installed; `make setup-node` does it"
-    return ""
+    absent = [each for each in packages if each and not (within / "node_modules" / each).is_dir()]
+    return f"{', '.join(absent)} is not installed; `make setup-node` does it" if absent else ""
