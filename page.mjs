@@ -3,7 +3,7 @@
 // Rule 1: the same sources give the same bytes, on any machine.
 // Rule 2: the start is one module, main.js, and each view that is imported later is one. What a view shares with the start or
 //         with another view is in main.js, or in a chunk if it needs a library: a module exists once. The documents in a frame
-//         of another page are a page of their own, in embed/: it loads nothing of the other one but libraries.
+//         of another page are a page of their own, in embed/: it loads nothing of the other one but libraries. The view in an MCP host is one file.
 // Rule 3: a page paints from its HTML alone, which contains the style sheets.
 // Rule 4: SOURCES has the digest of what was bundled: without Node a test then tells whether it is up to date.
 
@@ -28,6 +28,8 @@ const PAGES = [
 const WORKERS = ["a2a/shared_worker.js"];
 /** The frame of HTML programs: one inline script, because its origin can load nothing. */
 const PROGRAM = "document/program/shell.js";
+/** The view of a document in an MCP host: one page with all that it needs, because a host may let it load nothing. */
+const HOST = { start: "host/host.js", html: "host/host.html" };
 const COPIED = ["icon.svg"];
 /** Style sheets that a view loads itself. */
 const LATER = ["style/developer.css", "style/pane.css", "style/review.css", "style/views.css"];
@@ -178,6 +180,13 @@ async function program() {
   return `<!doctype html><meta charset="utf-8"><title>Program</title><script>${outputFiles[0].text.trim()}</script>\n`;
 }
 
+/** The view in an MCP host. */
+async function hostView() {
+  const { outputFiles } = await build({ ...OPTIONS, entryPoints: [HOST.start], format: "iife" });
+  const page = (await withSheets(HOST.html)).replace(' nonce="{nonce}"', "");
+  return page.replace("{script}", () => outputFiles[0].text.trim());
+}
+
 /** The names and contents of all sources (rule 4); tests/server/canvas/test_built.py computes the same. */
 async function digest() {
   const found = (await readdir(CANVAS, { recursive: true })).map((name) => name.replaceAll("\\", "/"));
@@ -191,7 +200,7 @@ async function digest() {
 async function bundle(folder) {
   const { outputFiles: workers } = await build({ ...OPTIONS, entryPoints: WORKERS });
   /** @type {Map<string, string>} */
-  const files = new Map([["program.html", await program()], ["SOURCES", `${await digest()}\n`]]);
+  const files = new Map([["program.html", await program()], ["host.html", await hostView()], ["SOURCES", `${await digest()}\n`]]);
   const built = [...workers];
   for (const page of PAGES) {
     const { start, views } = await modules(page.start);

@@ -147,7 +147,7 @@ export const TEXT = Object.freeze({
   sourceOf: "Source of {name}", run: "Run", runAgain: "Run again", aboutRun: "It runs without access to this page or any network.",
   changedSinceRun: "The document has changed since it was started.",
   // embed/embed.js
-  openConversation: "Open the conversation", openIn: "Open in {name}", isWritten: "Writing…",
+  openConversation: "Open the conversation", openIn: "Open in {name}", openInPage: "Open in the page", isWritten: "Writing…",
   noLinkHere: "This address has no link to a conversation: it must end with #share= and the token of a link.",
   // identity/link.js
   guestOrUser: "{user} can open the conversation, too. A guest’s messages have no name.",

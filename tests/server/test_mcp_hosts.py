@@ -86,7 +86,7 @@ async def test_a_host_writes_reads_edits_and_undoes(era: str) -> None:
         assert "Nothing was saved" in conflict
         assert "Was: two\nIs now: 2\nYours: zwei" in conflict
         history, _ = await call(cursor, "history", id=where)
-        assert "version 3 (current), by user ann via Cursor" in history
+        assert "version 3 (current), by ann via Cursor" in history
         _, undone = await call(cursor, "undo", id=where, base_version=3)
         assert undone["version"] == 2
         _, restored = await call(cursor, "undo", id=where, base_version=2, restore=1)
@@ -307,7 +307,7 @@ async def test_hosts_that_are_built_with_the_typescript_libraries_write_and_ask_
     assert got["merged"].startswith("Merged with version 2: version 3 is saved.")
     assert "\n1 two 3.\n" in got["read"]
     assert got["resource"] == "1 two 3.\n"
-    assert "version 3 (current), by user ann via Code" in got["history"]
+    assert "version 3 (current), by ann via Code" in got["history"]
     assert got["refused"] == [True, "There is no context 'x'. list_artifacts lists those there are."]
     assert got["state"] == "completed"
     assert any("report" in label for label in got["labels"])

@@ -114,6 +114,11 @@ class BrowserSessions:
         separator = "&" if "?" in path else "?"
         return f"{path}{separator}signature={await self.sign(_ADDRESS, claims, SIGNED_SECONDS)}"
 
+    async def is_signed(self, scope: Scope) -> bool:
+        """Whether a request has an address that is signed for it. Raises `Unavailable`."""
+        signature = _SIGNATURE.search(address_of(scope))
+        return bool(signature and await self._of_address(scope, signature[1]))
+
     async def find(self, scope: Scope) -> AuthenticatedCaller | None:
         """The caller of a request without an Authorization header; None if there is none.
 

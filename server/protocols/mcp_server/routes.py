@@ -24,6 +24,8 @@ from a2a_canvas.server.protocols.guard.bodies import replay_body
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
+from a2a_canvas.server.protocols.identity.authenticator import AuthenticatedCaller
+from a2a_canvas.server.protocols.mcp_server.tools import CanvasTools
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import CATALOG_PATH, MCP_PATH, RESOURCE_PATH
 from a2a_canvas.store.models import JsonValue
@@ -44,6 +46,8 @@ def mcp_routes(
     card: pb.AgentCard,
     url: str,
     issuer: str,
+    sign: Callable[[AuthenticatedCaller, str], Awaitable[str]],
+    *,
     has_page: bool,
 ) -> list[Route]:
     """The routes.
@@ -52,9 +56,21 @@ def mcp_routes(
         card: says how the server is called.
         url: its public address.
         issuer: of the tokens that it accepts; empty for none.
+        sign: signs an address for a caller.
         has_page: whether people can be sent to its page.
     """
-    endpoint = _McpEndpoint(runtime, limits, parsing, card, url if has_page else "")
+
+    def load() -> McpApp | None:
+        try:
+            from a2a_canvas.server.protocols.mcp_server.server import McpService
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+                raise
+            return None
+        tools = CanvasTools(runtime, url if has_page else "", limits.max_text_bytes)
+        return McpService(card, tools, runtime, sign, url)
+
+    endpoint = _McpEndpoint(load, limits, parsing)
     resource = {"resource": url + MCP_PATH, "authorization_servers": [issuer], "bearer_methods_supported": ["header"]}
     known = [Route(each, _serve_fixed(resource)) for each in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) if issuer]
     return [
@@ -88,14 +104,10 @@ def _catalog(name: str, url: str) -> dict[str, Any]:
 
 
 class _McpEndpoint:
-    def __init__(
-        self, runtime: Runtime, limits: BodyLimits, parsing: ParsingThread, card: pb.AgentCard, page: str
-    ) -> None:
-        self._runtime = runtime
+    def __init__(self, load: Callable[[], McpApp | None], limits: BodyLimits, parsing: ParsingThread) -> None:
+        self._load = load
         self._limits = limits
         self._parsing = parsing
-        self._card = card
-        self._page = page
         self._app: McpApp | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -117,15 +129,3 @@ class _McpEndpoint:
             await rest_response(parsed)(scope, receive, send)
         else:
             await self._app(scope, replay_body(body, receive), send, parsed)
-
-    def _load(self) -> McpApp | None:
-        try:
-            from a2a_canvas.server.protocols.mcp_server.server import McpService
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
-                raise
-            return None
-        from a2a_canvas.server.protocols.mcp_server.tools import CanvasTools
-
-        tools = CanvasTools(self._runtime, self._page, self._limits.max_text_bytes)
-        return McpService(self._card.name, self._card.version, tools, self._runtime)

@@ -11,10 +11,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+from a2a.types import a2a_pb2 as pb
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -29,9 +33,13 @@ from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.edge.http_requests import caller_of, end_with_credential
+from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, AuthenticatedCaller
 from a2a_canvas.server.protocols.mcp_server.tool_forms import (
     READS,
     TOOLS,
+    EditArtifactCall,
+    ReadArtifactCall,
+    WriteArtifactCall,
     format_id,
     input_schema,
     read_arguments,
@@ -47,7 +55,13 @@ from a2a_canvas.store.errors import StoreError, Unavailable
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, JsonValue
 
+SignAddress = Callable[[AuthenticatedCaller, str], Awaitable[str]]
 SCHEME = "canvas://"
+VIEW = "ui://canvas/artifact.html"
+SHOWN = (ReadArtifactCall, WriteArtifactCall, EditArtifactCall)
+"""Whose documents a host shows in the view."""
+FOLLOW, TEXT_OF = "a2a-canvas/follow", "a2a-canvas/text"
+"""In the `_meta` of their results, for the view (canvas/host/shown_document.js)."""
 SESSION_HEADER = "mcp-session-id"
 MAX_NAME = 100
 """Characters of what a host calls itself."""
@@ -73,16 +87,20 @@ class McpService:
     """MCP for one server, over streamable HTTP.
 
     Args:
+        card: says what it is called.
         tools: what is offered.
-        version: of this program.
+        sign: signs an address for a caller, to follow a context without a header.
+        url: the public address of the server.
     """
 
-    def __init__(self, name: str, version: str, tools: CanvasTools, runtime: Runtime) -> None:
+    def __init__(self, card: pb.AgentCard, tools: CanvasTools, runtime: Runtime, sign: SignAddress, url: str) -> None:
         self._tools = tools
         self._runtime = runtime
+        self._sign = sign
+        self._url = url
         self._server: Server[Any] = Server(
-            name,
-            version=version,
+            card.name,
+            version=card.version,
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -91,6 +109,7 @@ class McpService:
             on_read_resource=self._read_resource,
             on_subscriptions_listen=self._listen,
         )
+        self._server.extensions[EXTENSION_ID] = {}
         logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, body: JsonValue) -> None:
@@ -110,6 +129,7 @@ class McpService:
                     description=" ".join((form.__doc__ or "").split()),
                     input_schema=input_schema(form),
                     annotations=types.ToolAnnotations(read_only_hint=form in READS, open_world_hint=False),
+                    _meta={"ui": {"resourceUri": VIEW}} if form in SHOWN else None,
                 )
                 for name, form in TOOLS.items()
             ]
@@ -129,7 +149,16 @@ class McpService:
             return _result(ToolAnswer(_refusal(error), failed=True))
         if isinstance(told, Approval):
             return _approval(told) if _can_ask(asked) else _result(told.answer)
-        return _result(told)
+        return _result(told, await self._meta(asked, told) if type(form) in SHOWN else {})
+
+    async def _meta(self, asked: Asked, answer: ToolAnswer) -> dict[str, Any]:
+        """What the view of a document needs beside the result, and the model does not: its text, and where it follows
+        the changes of all documents of the context."""
+        if "context" not in answer.data:
+            return {}
+        events = f"/artifacts/{answer.data['context']}/events"
+        follow = {FOLLOW: self._url + await self._sign(_request(asked).scope[AUTHENTICATED], events)}
+        return follow | ({TEXT_OF: answer.shown} if answer.shown is not None else {})
 
     async def _resume(self, params: types.CallToolRequestParams, host: McpHost) -> ToolAnswer | Approval:
         """The user has been asked. What the client says that it was asked about is checked like any answer."""
@@ -162,11 +191,20 @@ class McpService:
         return types.ListResourceTemplatesResult(ttl_ms=0, cache_scope="public", resource_templates=[template])
 
     async def _read_resource(self, asked: Asked, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        if str(params.uri) == VIEW:
+            return self._view()
         _, artifact = await self._open(asked, str(params.uri))
         text = artifact.content.text
         media_type = next((part.media_type for part in artifact.parts if part.media_type), "text/plain")
         contents = types.TextResourceContents(uri=str(params.uri), mime_type=media_type, text=text)
         return types.ReadResourceResult(ttl_ms=0, cache_scope="private", contents=[contents])
+
+    def _view(self) -> types.ReadResourceResult:
+        """The view of a document (MCP Apps). It may connect to this server alone, and load nothing."""
+        security = {"connectDomains": [origin_of_url(self._url)], "resourceDomains": []}
+        meta = {"ui": {"csp": security, "prefersBorder": True}}
+        contents = types.TextResourceContents(uri=VIEW, mime_type=APP_MIME_TYPE, text=view_html(), _meta=meta)
+        return types.ReadResourceResult(ttl_ms=0, cache_scope="public", contents=[contents])
 
     async def _open(self, asked: Asked, uri: str) -> tuple[Context, Artifact]:
         try:
@@ -247,6 +285,18 @@ def _with_session(session: str, send: Send) -> Send:
     return send_with_session
 
 
+@cache
+def view_html() -> str:
+    """The page of the view, with all that it needs (`make page`)."""
+    return (Path(__file__).parents[2] / "canvas/built/host.html").read_text()
+
+
+def origin_of_url(url: str) -> str:
+    """The origin of an address, as a policy names it."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
 def _host(asked: Asked) -> McpHost:
     count = 0
 
@@ -290,9 +340,10 @@ def _approval(asked: Approval) -> types.InputRequiredResult:
     )
 
 
-def _result(answer: ToolAnswer) -> types.CallToolResult:
+def _result(answer: ToolAnswer, meta: dict[str, Any] | None = None) -> types.CallToolResult:
     content = types.TextContent(type="text", text=answer.text)
-    return types.CallToolResult(content=[content], structured_content=dict(answer.data) or None, is_error=answer.failed)
+    data = dict(answer.data) or None
+    return types.CallToolResult(content=[content], structured_content=data, is_error=answer.failed, _meta=meta or None)
 
 
 def _refusal(error: Exception) -> str:

@@ -47,7 +47,7 @@ from a2a_canvas.server.wire import CANVAS, VIA, context_path
 from a2a_canvas.store.annotations.annotation import PlacedAnnotation
 from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import public_id
-from a2a_canvas.store.models import Artifact, DataPart, JsonValue, TextPart, text_part
+from a2a_canvas.store.models import Artifact, DataPart, JsonValue, Part, TextPart, Version, text_part
 from a2a_canvas.store.text.spans import Span, format_lines, from_codepoints, splice
 from a2a_canvas.store.text.wording import choice, nearest
 
@@ -75,11 +75,17 @@ class McpHost:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answers: a text for the model, and the same as data for programs."""
+    """What a tool answers.
+
+    Attributes:
+        text, data: for the model, and the same for programs.
+        shown: the text of the document, for the host's view alone.
+    """
 
     text: str
     data: Mapping[str, JsonValue] = field(default_factory=dict)
     failed: bool = False
+    shown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +172,15 @@ class CanvasTools:
 
     async def _read(self, form: ReadArtifactCall, host: McpHost) -> ToolAnswer:
         context, artifact = await self.open(form.id, host.caller)
+        number = form.version or artifact.version
+        content = artifact.content
         if form.version:
-            content, number = (
-                (await context.artifacts.version(artifact.artifact_id, form.version)).content,
-                form.version,
-            )
-        else:
-            content, number = artifact.content, artifact.version
+            content = (await context.artifacts.version(artifact.artifact_id, number)).content
         state = ", being written just now" if artifact.open and not form.version else ""
-        shown = (
-            [show_text(content.text, form.lines)] if any(isinstance(part, TextPart) for part in content.parts) else []
-        )
-        for part in content.parts:
-            if isinstance(part, DataPart):
-                shown.append(as_material(to_json(part.data).decode()))
-            elif not isinstance(part, TextPart):
-                shown.append(f"A file, {part.media_type or 'of unknown type'}, {part.size} bytes: see the page.")
         head = f"{artifact.title} ({form.id}), version {number}{state}, "
-        return ToolAnswer(head + "\n".join(shown), self._where(context.id, artifact.artifact_id, number))
+        text = head + "\n".join(_show_part(part, form.lines) for part in content.parts)
+        where = self._where(context.id, artifact.artifact_id, number) | {"name": artifact.title}
+        return ToolAnswer(text, where, shown=None if form.lines else content.text)
 
     async def _comments(self, form: CommentsCall, host: McpHost) -> ToolAnswer:
         context, artifact = await self.open(form.id, host.caller)
@@ -198,19 +195,10 @@ class CanvasTools:
         versions = (await context.artifacts.versions(artifact.artifact_id))[-MAX_VERSIONS:]
         writers = await context.artifacts.suggested_by(artifact.artifact_id)
         origins = await version_origins(context, artifact.artifact_id, versions, writers)
-        lines = []
-        for each in reversed(versions):
-            origin = origins.describe(each)
-            who = f"{each.author}{' for' if each.author == 'agent' and origin.get('by') else ''} {origin.get('by', '')}"
-            via = f" via {origin['via']}" if "via" in origin else ""
-            current = " (current)" if each.number == artifact.version else ""
-            lines.append(
-                f"version {each.number}{current}, by {who.strip()}{via}, {origin.get('timestamp', '')}: "
-                f"{origin.get('request', '')}"
-            )
-        return ToolAnswer(
-            as_material("\n".join(lines)), self._where(context.id, artifact.artifact_id, artifact.version)
-        )
+        lines = [_describe_version(each, artifact.version, origins.describe(each)) for each in reversed(versions)]
+        numbers: list[JsonValue] = [each.number for each in versions]
+        where = self._where(context.id, artifact.artifact_id, artifact.version)
+        return ToolAnswer(as_material("\n".join(lines)), where | {"versions": numbers})
 
     # ---------------------------------------------------------------- changing
 
@@ -373,6 +361,24 @@ def _via(host: McpHost) -> dict[str, JsonValue]:
 def _selection(text: str, span: Span) -> dict[str, JsonValue]:
     start, end = (from_codepoints(text, each, "utf16") for each in (span.start, span.end))
     return {"start": start, "end": end, "unit": "utf16", "text": span.extract(text)}
+
+
+def _show_part(part: Part, lines: str | None) -> str:
+    match part:
+        case TextPart():
+            return show_text(part.text, lines)
+        case DataPart():
+            return f"data:\n{as_material(to_json(part.data).decode())}"
+        case _:
+            return f"a file, {part.media_type or 'of unknown type'}, {part.size} bytes: the page shows it."
+
+
+def _describe_version(version: Version, current: int, origin: Mapping[str, Any]) -> str:
+    by = origin.get("by", "")
+    who = f"agent for {by}" if version.author == "agent" and by else by or version.author
+    via = f" via {origin['via']}" if "via" in origin else ""
+    marked = " (current)" if version.number == current else ""
+    return f"version {version.number}{marked}, by {who}{via}, {origin.get('timestamp')}: {origin.get('request', '')}"
 
 
 def _describe(placed: PlacedAnnotation, text: str) -> Iterator[str]:

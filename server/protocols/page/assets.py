@@ -22,6 +22,8 @@ import zstandard
 INDEX: Final = "index.html"
 PROGRAM: Final = "program.html"
 EMBED: Final = "embed.html"
+HOST: Final = "host.html"
+"""The view in an MCP host, which `protocols/mcp_server` gives it."""
 PLACE: Final = "{assets}"
 """The placeholder in the page for the relative address of its files."""
 NONCE: Final = "{nonce}"
@@ -128,6 +130,7 @@ def read_assets(folders: Mapping[str, Path]) -> Assets:
         for piece in (name.encode(), asset.body):
             digest.update(len(piece).to_bytes(8, "big") + piece)
     name = digest.hexdigest()[:DIGEST_LENGTH]
+    files.pop(HOST, None)
     program = files.pop(PROGRAM)
     index, embed = (_with_address(files.pop(page), address_of(name)) for page in (INDEX, EMBED))
     return Assets(name, index, program, embed, files)

@@ -10,12 +10,15 @@ Rule 2: a refusal does not say what is wrong with a credential. It is HTTP 401 w
 Rule 3: a stream ends when the credential that opened it ends, because a key is revoked, or a token or session expires.
         Its last event is an `UnauthenticatedError`, at most `cursors.CHECK_SECONDS` after the first refused request.
         While the database cannot be read, credentials stay valid. Only streams are cut off; other answers complete.
+Rule 4: a page of another origin is refused, unless the operator allows it, or its request has a signed address: a view
+        in an MCP host, whose origin nobody knows before, follows a context by one.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, assert_never
@@ -64,6 +67,8 @@ CALLBACK: Final = "/auth/callback"
 SIGN_OUT: Final = "/auth/sign-out"
 SESSION: Final = "/auth/session"
 SET_COOKIE: Final = "set-cookie"
+ANY_ORIGIN: Final = "a2a_canvas.any_origin"
+"""Key of a request's scope, whose answer every page may read."""
 
 ENDED = "The credentials have expired or been revoked. The task is still running; reconnect with valid credentials."
 
@@ -157,13 +162,25 @@ class HttpEntrance:
     async def check(self, scope: Scope, path: str) -> tuple[ErrorForm, Refusal] | None:
         """Why a request may not enter; None if it may, with its caller in the scope."""
         method, headers = scope["method"], Headers(scope=scope)
-        if refusal := self.hosts.check(headers.get("host"), headers.get("origin")):
+        if refusal := await self._check_origin(scope, headers):
             return RestForm(), refusal
         refusal = self.startup.check(method, path) or await self._identify(scope, path, headers)
         if refusal and path == MCP_PATH and self.resource and refusal.kind is UnauthenticatedError:
             where = f', resource_metadata="{self.resource}"'
             refusal = replace(refusal, headers={name: value + where for name, value in refusal.headers.items()})
         return (form_of(method, path), refusal) if refusal else None
+
+    async def _check_origin(self, scope: Scope, headers: Headers) -> Refusal | None:
+        """Pages of any origin may read a signed address: who has it may read what it is for (rule 4)."""
+        host, origin = headers.get("host"), headers.get("origin")
+        refusal = self.hosts.check(host, origin)
+        if refusal is None or self.hosts.check(host, None):
+            return refusal
+        with suppress(Unavailable):
+            if await self.sessions.is_signed(scope):
+                scope[ANY_ORIGIN] = True
+                return None
+        return refusal
 
     async def _identify(self, scope: Scope, path: str, headers: Headers) -> Refusal | None:
         if is_open(scope["method"], path):
@@ -178,7 +195,9 @@ class HttpEntrance:
         return None
 
     async def renew(self, scope: Scope) -> Mapping[str, str]:
-        """The header that renews a browser's session, if the request renews it."""
+        """The header that renews a browser's session, if the request renews it, or lets its page read the answer."""
+        if scope.get(ANY_ORIGIN):
+            return {"access-control-allow-origin": "*"}
         found: AuthenticatedCaller | None = scope.get(AUTHENTICATED)
         cookie = await self.sessions.renewal_cookie(found, scope) if found else ""
         return {SET_COOKIE: cookie} if cookie else {}

@@ -45,7 +45,7 @@ async def test_a_host_without_remote_servers_writes_and_asks_the_agent(era: str)
         made = await zed.call_tool("write_artifact", {"name": "Gezeitentümpel.md", "text": "Eins.\n"})
         where = (made.structured_content or {})["id"]
         assert "Eins." in (await zed.read_resource(f"canvas://{where}")).contents[0].text
-        assert "by user ann via Zed" in (await zed.call_tool("history", {"id": where})).content[0].text
+        assert "by ann via Zed" in (await zed.call_tool("history", {"id": where})).content[0].text
         labels: list[str | None] = []
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
