@@ -122,7 +122,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 
 lock:  ## pin what pyproject.toml needs, for all platforms, with hashes (uv must be there; ARGS=--upgrade takes the newest)
 	$(COMPILE) --extra dev --output-file requirements-dev.txt
-	$(COMPILE) --extra mcp --extra openai --extra test --constraints requirements-dev.txt --output-file requirements.txt
+	$(COMPILE) --extra acp --extra mcp --extra openai --extra test --constraints requirements-dev.txt --output-file requirements.txt
 
 clean:  ## remove everything that was made
 	rm -rf .venv node_modules tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

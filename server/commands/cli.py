@@ -42,7 +42,8 @@ COMMANDS = {
         "tasks": (_CLIENT, "list tasks"),
         "watch": (_CLIENT, "follow a task, or show how it ended"),
         "cancel": (_CLIENT, "cancel a task"),
-        "mcp": (_CLIENT, "give an MCP host without remote servers this one, over stdio"),
+        "acp": (_CLIENT, "give an editor this agent, over the Agent Client Protocol"),
+        "mcp": (_CLIENT, "connect an MCP host that only starts programs to a server, over stdio"),
     },
     "Artifacts": {
         "artifacts": (_CLIENT, "list the artifacts of a conversation"),

@@ -30,8 +30,9 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
     """A command that calls a server.
 
     Args:
-        place: `module:function` in this package. The function is asynchronous. It is called with an `Invocation` and
-            the values of `params`, and returns the exit code, None for 0. `chat` alone is not asynchronous.
+        place: `module:function` in this package, or `bridges.module:function`. The function is asynchronous. It is
+            called with an `Invocation` and the values of `params`, and returns the exit code, None for 0. `chat` alone
+            is not asynchronous.
     """
     module, _, function = place.partition(":")
 
@@ -43,7 +44,8 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
         at_prompt = isinstance(called, Invocation) and called.in_chat
         program = called.program if isinstance(called, Invocation) else called or "a2a-canvas"
         output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
-        command = getattr(import_module(f"a2a_canvas.server.client.commands.{module}"), function)
+        package = "a2a_canvas.server.client" if "." in module else "a2a_canvas.server.client.commands"
+        command = getattr(import_module(f"{package}.{module}"), function)
         return invoke(command, Invocation(check_url(url), sent, program, in_chat=at_prompt, **output), values)
 
     return CommandForm(run, (*params, *_COMMON), more, examples, _OF_OTHERS)

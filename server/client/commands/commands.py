@@ -78,8 +78,13 @@ def command_forms() -> dict[str, CommandForm]:
             more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
             examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
         ),
+        "acp": client_command(
+            "bridges.acp:run",
+            more="Name this command in the configuration of the editor; docs/acp.md has the lines.",
+            examples=("acp", "acp --url https://agent.example.com"),
+        ),
         "mcp": client_command(
-            "mcp_bridge:mcp",
+            "bridges.mcp_bridge:run_mcp",
             more="Name this command in the configuration of the host; docs/mcp-hosts.md has the lines.",
             examples=("mcp", "mcp --url https://agent.example.com"),
         ),

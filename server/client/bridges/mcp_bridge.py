@@ -14,7 +14,9 @@ import base64
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from contextlib import suppress
+from threading import Thread
+from typing import Any, BinaryIO
 
 import httpx
 
@@ -22,8 +24,6 @@ from a2a_canvas.server.client.conversation.address import agent_addresses
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.wire import MCP_PATH, TOKEN_VARIABLE
 
-MAX_LINE = 64 * 2**20
-"""Bytes of a message; the server's own limit is lower."""
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The methods whose header has a parameter, too."""
 VERSION, SESSION = "mcp-protocol-version", "mcp-session-id"
@@ -32,13 +32,26 @@ FAILED = -32000
 Json = dict[str, Any]
 
 
-async def mcp(invocation: Invocation) -> None:
+async def run_mcp(invocation: Invocation) -> None:
     """Speak MCP on the standard input and output until the input ends."""
-    reader = asyncio.StreamReader(limit=MAX_LINE)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     headers = {each.name: each.value for each in invocation.headers}
     async with httpx.AsyncClient(headers=headers, timeout=httpx.Timeout(10, read=None)) as http:
-        await McpBridge(invocation, http).run(reader)
+        await McpBridge(invocation, http).run(_lines_of(sys.stdin.buffer))
+
+
+async def _lines_of(stream: BinaryIO) -> AsyncIterator[bytes]:
+    """The lines of a stream: a pipe, a file, or what Windows has. The thread that reads keeps no program alive."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+
+    def read() -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            for line in iter(stream.readline, b""):
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    Thread(target=read, daemon=True).start()
+    while line := await lines.get():
+        yield line
 
 
 class McpBridge:
@@ -54,28 +67,33 @@ class McpBridge:
     async def run(self, lines: AsyncIterator[bytes]) -> None:
         """Pass on what the host sends, to its end; answers to requests that are in flight then are not awaited."""
         async for line in lines:
-            try:
-                message = json.loads(line)
-            except ValueError:
-                self._write({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "This is no JSON."}})
-                continue
-            if not isinstance(message, dict):
-                continue
-            if message.get("method") == "initialize":
-                await self._send(message, line)
-            elif message.get("method") == "notifications/cancelled" and self._cancel(message):
-                continue
-            else:
-                task = asyncio.create_task(self._send(message, line))
-                self._in_flight[message.get("id", task)] = task
-                task.add_done_callback(lambda done: self._forget(done))
+            if line.strip():
+                await self._take_line(line)
         for task in self._in_flight.values():
             task.cancel()
         await asyncio.gather(*self._in_flight.values(), return_exceptions=True)
 
+    async def _take_line(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            self._write({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "This is no JSON."}})
+            return
+        if not isinstance(message, dict) or not isinstance(message.get("id", 0), int | str):
+            why = "This is no single message of JSON-RPC with a number or a text as its id."
+            self._write({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}})
+        elif message.get("method") == "initialize":
+            await self._send(message, line)
+        elif message.get("method") != "notifications/cancelled" or not self._cancel(message):
+            task = asyncio.create_task(self._send(message, line))
+            self._in_flight[message.get("id", task)] = task
+            task.add_done_callback(self._forget)
+
     def _cancel(self, message: Json) -> bool:
         """Since 2026-07-28, the end of a request's stream is its cancellation; before, the server is told."""
-        task = self._in_flight.get((message.get("params") or {}).get("requestId"))
+        params = message.get("params")
+        asked = params.get("requestId") if isinstance(params, dict) else None
+        task = self._in_flight.get(asked) if isinstance(asked, int | str) else None
         if task and VERSION not in self._headers:
             task.cancel()
         return VERSION not in self._headers
@@ -91,8 +109,9 @@ class McpBridge:
                 answered = False
                 async for text in _messages(answer):
                     answered = self._take(message, text) or answered
-                if answer.status_code >= 400 and not answered:
-                    self._refuse(message, f"The server answered with HTTP {answer.status_code}.")
+                if not answered:
+                    leads = f" and leads to {answer.headers['location']}" if "location" in answer.headers else ""
+                    self._refuse(message, f"{self._url} answered with HTTP {answer.status_code}{leads}. Check --url.")
         except httpx.TransportError as error:
             self._refuse(message, f"No server answers at {self._url} ({error}). Start it, or give its --url.")
 
@@ -144,9 +163,12 @@ async def _messages(answer: httpx.Response) -> AsyncIterator[str]:
     if not answer.headers.get("content-type", "").startswith("text/event-stream"):
         yield (await answer.aread()).decode(errors="replace")
         return
-    async for line in answer.aiter_lines():
-        if line.startswith("data:"):
-            yield line.removeprefix("data:").strip()
+    rest = b""
+    async for piece in answer.aiter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")  # nothing else ends a line: a text may have what Unicode calls one
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line.removeprefix(b"data:").decode(errors="replace").strip(" \r")
 
 
 def _header_value(text: str) -> str:
