@@ -8,6 +8,7 @@ TaskError
 ├── ContextMismatch     the message names a context that is not its task's
 ├── ContextInUse        a task works in the context: it cannot be removed
 ├── EditsOff            nothing on this server answers edits of a selection
+├── QuestionChanged     the task asks something else by now, or nothing
 ├── AnswerNotAllowed    the caller may send messages to the task, but not answer what it waits for
 ├── Unwritable          the message cannot be stored: a fault of the server
 ├── PushConfigNotFound  there is no such config, or it was given up
@@ -89,6 +90,11 @@ class ContextInUse(TaskError):
 class EditsOff(TaskError):
     def __init__(self) -> None:
         super().__init__(EDITS_OFF)
+
+
+class QuestionChanged(TaskError):
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"Task {task_id!r} has gone on since its question was shown. Get it, and answer what it asks.")
 
 
 class AnswerNotAllowed(TaskError):

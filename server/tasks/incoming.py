@@ -62,6 +62,7 @@ class Incoming:
         push: where the sender wants the notifications of the task that the message goes to; without a task yet.
         level, context: what the sender may do in the context, and its key; found with the owner. None for a new one.
         of_model: a model wrote it: it approves no call and logs nobody in, whoever sends it.
+        generation: of its task when the sender was asked what it answers; 0 for an answer to whatever is asked now.
     """
 
     message: UserMessage
@@ -73,6 +74,7 @@ class Incoming:
     level: Level = Level.EDIT
     context: ContextKey | None = None
     of_model: bool = False
+    generation: int = 0
 
     @property
     def required_level(self) -> Level:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,8 +20,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 
 from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.protocols.mcp_server.server import MAX_LISTENED
 from a2a_canvas.server.protocols.mcp_server.tool_forms import TOOLS
 from a2a_canvas.server.wire import CANVAS
+from tests.every_request import mcp
 from tests.node_tools import run_node
 from tests.server.app_server import WAYS, Served, asking, sent, serving
 from tests.server.test_approvals import SCRIPT
@@ -84,7 +87,8 @@ async def test_a_host_writes_reads_edits_and_undoes(era: str) -> None:
         assert "One 2 three." in lines
         conflict = await refused(cursor, "edit_artifact", id=where, old="two", new="zwei", base_version=1)
         assert "Nothing was saved" in conflict
-        assert "Was: two\nIs now: 2\nYours: zwei" in conflict
+        assert "Edit again with base_version 3" in conflict
+        assert "Was: 'two'\nIs now: '2'\nYours: 'zwei'" in conflict
         history, _ = await call(cursor, "history", id=where)
         assert "version 3 (current), by ann via Cursor" in history
         _, undone = await call(cursor, "undo", id=where, base_version=3)
@@ -94,10 +98,11 @@ async def test_a_host_writes_reads_edits_and_undoes(era: str) -> None:
         listed, data = await call(cursor, "list_artifacts")
         assert where in listed
         assert data["artifacts"] == [{"id": where, "name": "tide.md"}]
-        assert await call(cursor, "list_artifacts", query="no such words") == (
-            "There are no documents yet.",
-            {"artifacts": []},
-        )
+        for context in ({}, {"context": made["context"]}):
+            assert await call(cursor, "list_artifacts", query="no such", **context) == (
+                "Nothing is named like 'no such'.",
+                {"artifacts": []},
+            )
 
 
 @every_era
@@ -105,7 +110,8 @@ async def test_a_host_comments_and_suggests_and_people_see_who_it_was(era: str) 
     async with serving(database="memory", grpc=False, api_keys=USERS) as served, host(served, "ann", era) as cursor:
         _, made = await call(cursor, "write_artifact", name="tide.md", text="One two three 😀 four.\n")
         where = made["id"]
-        await call(cursor, "comment", id=where, quote="four", text="Why four?")
+        _, commented = await call(cursor, "comment", id=where, quote="four", text="Why four?")
+        assert commented == {"id": where, "number": 1}
         await call(cursor, "comment", id=where, reply_to=1, text="So.")
         await call(cursor, "suggest", id=where, old="two", new="2")
         assert "there is no such comment" in await refused(cursor, "comment", id=where, reply_to=9, text="So.")
@@ -177,6 +183,13 @@ EVERY_TOOL: dict[str, dict[str, Any]] = {
 async def test_what_cannot_be_done_is_refused_as_over_a2a_with_what_to_do_next() -> None:
     async with serving(database="memory", grpc=False) as served, host(served) as cursor:
         _, made = await call(cursor, "write_artifact", name="tide.md", text="One.\n")
+        for context in ("my-context", str(uuid4())):
+            for tool, given in (("write_artifact", {"name": "a.md"}), ("ask_agent", {})):
+                assert f"There is no context '{context}'" in await refused(
+                    cursor, tool, text="Two.", context=context, **given
+                )
+        stale = await refused(cursor, "undo", id=made["id"], base_version=1, restore=9)
+        assert "restore is 9 and must be 1." in stale
         again = await refused(cursor, "write_artifact", name="tide.md", text="Two.", context=made["context"])
         assert "exists and has version 1. Read it before you replace it." in again
         assert "There is tide.md".replace("tide.md", made["id"]) in await refused(
@@ -184,7 +197,9 @@ async def test_what_cannot_be_done_is_refused_as_over_a2a_with_what_to_do_next()
         )
         assert "base_version is 7 and must be 1." in await refused(cursor, "undo", id=made["id"], base_version=7)
         assert "may have" in await refused(cursor, "ask_agent", text="x" * 2_000_000)
-        assert "shorten it" in await refused(cursor, "comment", id=made["id"], quote="One", text="x" * 20_001)
+        assert "text has 20001 bytes and may have 20000: shorten it." in await refused(
+            cursor, "comment", id=made["id"], quote="One", text="x" * 20_001
+        )
         assert "reply_to is 9" in await refused(cursor, "comment", id=made["id"], reply_to=9, text="x")
         with pytest.raises(Exception, match="must begin with canvas://"):
             await cursor.read_resource("https://example.com")
@@ -235,19 +250,115 @@ async def test_without_elicitation_the_turn_waits_and_no_model_can_approve(tmp_p
         assert answered["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-async def test_an_answer_to_an_older_question_approves_nothing(tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("generation", "answers"),
+    [
+        ("old", {"approval": {"action": "accept", "content": {"approve": True}}}),
+        ("now", {"approval": {"action": "cancel"}}),
+        ("now", {}),
+        ("none", {"approval": {"action": "accept", "content": {"approve": True}}}),
+    ],
+)
+async def test_an_answer_to_an_older_question_and_no_answer_approve_and_deny_nothing(
+    tmp_path: Any, generation: str, answers: dict[str, Any]
+) -> None:
     async with approving(tmp_path) as served, host(served, "ann") as cursor:
         _, data = await call(cursor, "ask_agent", text="delete")
         listed = await served.rpc("ListTasks", {"contextId": data["context"]}, **as_user("ann"))
         [task] = listed["result"]["tasks"]
-        params = types.CallToolRequestParams(
-            name="ask_agent",
-            arguments={"text": "delete"},
-            request_state=f"{task['id']} 1",
-            input_responses={"approval": types.ElicitResult(action="accept", content={"approve": True})},
-        )
-        await cursor.session.send_request(types.CallToolRequest(params=params), types.CallToolResult)
-        assert "a.txt is gone" not in str([request.messages for request in served.model.requests])
+        now = task["metadata"][CANVAS]["generation"] if "metadata" in task else await generation_of(served, task["id"])
+        state = {"old": f"{task['id']} {now - 1}", "now": f"{task['id']} {now}", "none": "x"}[generation]
+        params = {
+            "name": "ask_agent",
+            "arguments": {"text": "delete"},
+            "requestState": state,
+            "inputResponses": answers,
+        }
+        asked = mcp("tools/call", params)
+        response = await served.http.post(asked.url, json=asked.body, headers=asked.headers | as_user("ann"))
+        assert response.status_code == 200
+        assert len(served.model.requests) == 1  # the turn still waits
+        again = await served.rpc("GetTask", {"id": task["id"]}, **as_user("ann"))
+        assert again["result"]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+
+
+async def generation_of(served: Served, task_id: str) -> int:
+    got = await served.rpc("GetTask", {"id": task_id}, **as_user("ann"), **{"A2A-Extensions": CANVAS})
+    return int(got["result"]["metadata"][CANVAS]["generation"])
+
+
+async def test_a_document_is_found_by_its_id_before_its_name_and_an_ambiguous_name_is_refused() -> None:
+    async with serving(database="memory", grpc=False) as served, host(served) as cursor:
+        context = str(uuid4())
+        for artifact, name in (("a", "n.md"), ("n.md", "other.md"), ("b", "two.md"), ("c", "two.md")):
+            await put(served, context, artifact, name=name, text=f"Of {artifact}.")
+        await call(cursor, "write_artifact", name="n.md", text="New.", context=context, base_version=1)
+        assert await text_of(served, context, "a") == "Of a."
+        assert await text_of(served, context, "n.md") == "New."
+        several = await refused(cursor, "write_artifact", name="two.md", text="x", context=context, base_version=1)
+        assert f"{context}/b and {context}/c" in several
+
+
+async def put(served: Served, context: str, artifact: str, **operation: Any) -> None:
+    message = {"messageId": str(uuid4()), "role": "ROLE_USER", "contextId": context, "parts": [{"text": "put"}]}
+    metadata = {CANVAS: {"op": "put", "artifactId": artifact, **operation}}
+    answer = await served.rpc("SendMessage", {"message": message | {"metadata": metadata}})
+    assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def text_of(served: Served, context: str, artifact: str) -> str:
+    return (await served.http.get(f"/artifacts/{context}/{artifact}", params={"raw": "1"})).text
+
+
+async def test_a_document_without_a_text_is_not_edited_and_its_file_is_read() -> None:
+    async with serving(database="memory", grpc=False) as served, host(served) as cursor:
+        context = str(uuid4())
+        metadata = {CANVAS: {"op": "put", "artifactId": "p.png", "name": "p.png"}}
+        part = {"raw": base64.b64encode(b"picture").decode(), "mediaType": "image/png", "filename": "p.png"}
+        message = {"messageId": "m", "role": "ROLE_USER", "contextId": context, "parts": [part], "metadata": metadata}
+        await served.rpc("SendMessage", {"message": message})
+        where = f"{context}/p.png"
+        calls = {"edit_artifact": {"new": "x", "base_version": 1}, "suggest": {"new": "x"}, "comment": {"text": "x"}}
+        for tool, given in calls.items():
+            assert "has no text" in await refused(cursor, tool, id=where, lines="1", **given)
+        told, _ = await call(cursor, "read_artifact", id=where)
+        assert "a file, image/png, 7 bytes" in told
+        [contents] = (await cursor.read_resource(f"canvas://{where}")).contents
+        assert (contents.mime_type, base64.b64decode(contents.blob)) == ("image/png", b"picture")
+
+
+async def test_line_ends_of_a_document_stay_as_they_are() -> None:
+    async with serving(database="memory", grpc=False) as served, host(served) as cursor:
+        _, made = await call(cursor, "write_artifact", name="a.txt", text="a\r\nb\r\nc\r\n")
+        await call(cursor, "edit_artifact", id=made["id"], old="a\nb", new="x\ny", base_version=1)
+        await call(cursor, "edit_artifact", id=made["id"], lines="3", new="z\nz", base_version=2)
+        assert await text_of(served, *made["id"].split("/")) == "x\r\ny\r\nz\r\nz\r\n"
+
+
+async def test_a_request_listens_to_a_bounded_number_of_documents_each_once() -> None:
+    async with serving(database="memory", grpc=False) as served, host(served) as cursor:
+        _, made = await call(cursor, "write_artifact", name="tide.md", text="One.\n")
+        for uris, status in (
+            ([f"canvas://c/{n}" for n in range(MAX_LISTENED + 1)], 400),
+            ([f"canvas://{made['id']}"] * 200, 200),
+        ):
+            asked = mcp("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}})
+            async with served.http.stream("POST", asked.url, json=asked.body, headers=asked.headers) as response:
+                assert response.status_code == status
+                if status == 200:
+                    await anext(response.aiter_bytes())
+                    listening = [each for each in asyncio.all_tasks() if each.get_name() == "MCP listener"]
+                    assert len(listening) == 1
+
+
+async def test_many_comments_on_a_long_document_are_listed_at_once() -> None:
+    async with serving(database="memory", grpc=False) as served, host(served) as cursor:
+        _, made = await call(cursor, "write_artifact", name="a.md", text="".join(f"Line {n}.\n" for n in range(1, 400)))
+        for n in range(1, 6):
+            await call(cursor, "comment", id=made["id"], lines=str(n * 50), text="Why?")
+        told, data = await call(cursor, "comments", id=made["id"])
+        assert [f"line {n * 50}:" in told for n in range(1, 6)] == [True] * 5
+        assert data == {"numbers": [1, 2, 3, 4, 5]}
 
 
 async def test_a_host_is_told_of_every_change_by_anyone() -> None:

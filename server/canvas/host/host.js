@@ -18,7 +18,8 @@ import { FOLLOW, NOTHING, callEnded, changeArrived, inputArrived, isMarkdown, pa
 
 /** Milliseconds before the view asks for another address to follow, doubled each time that none works. */
 const AGAIN = 1_000;
-const LONGEST_PAUSE = 60_000;
+/** So many addresses in a row do not work where the host does not let the view connect: then it is content with the results. */
+const MOST_TRIES = 5;
 
 const place = /** @type {HTMLElement} */ (document.getElementById("host"));
 const markdown = createMarkdownView();
@@ -38,7 +39,7 @@ let older = 0;
 let passage = "";
 /** @type {EventSource|null} */
 let following = null;
-let pause = AGAIN;
+let tries = 0;
 
 fill(place, h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), versions, restore, open), body, asking);
 const bridge = createBridge({
@@ -112,7 +113,7 @@ function follow(address) {
   following?.close();
   const source = following = new EventSource(address);
   source.onopen = () => {
-    pause = AGAIN;
+    tries = 0;
     listVersions();
   };
   source.onmessage = ({ data }) => {
@@ -122,8 +123,10 @@ function follow(address) {
   };
   source.onerror = () => {
     source.close();
-    following === source && setTimeout(refresh, pause);
-    pause = Math.min(2 * pause, LONGEST_PAUSE);
+    if (following === source) {
+      following = null;
+      tries < MOST_TRIES && setTimeout(refresh, AGAIN * 2 ** tries++);
+    }
   };
 }
 

@@ -7,11 +7,12 @@ Rule 2: what a model is told is short: all of it is in every conversation of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from a2a_canvas.server.agent.operation_forms import Id as Given
 from a2a_canvas.server.agent.operation_forms import InvalidOperation, read_form
@@ -19,11 +20,21 @@ from a2a_canvas.server.wire import artifact_path
 from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.store.text.wording import choice
 
+
+def _as_lines(given: Any) -> Any:
+    """`12` or `12-40`, as a text."""
+    text = str(given)
+    if isinstance(given, bool) or not re.fullmatch(r"[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?", text):
+        raise ValueError(f"is {given!r} and must be like 12 or 12-40")
+    return text
+
+
 Lines = Annotated[
-    str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$"), Field(description="12 or 12-40")
+    str, BeforeValidator(_as_lines), Field(description="12 or 12-40, without the line break at their end")
 ]
 Id = Annotated[str, Field(description="context/artifact")]
-Base = Annotated[int, Field(description="the version you read")]
+Base = Annotated[int, Field(ge=1, description="the version you read")]
+Version = Annotated[int, Field(ge=1)]
 
 
 class ToolForm(BaseModel):
@@ -44,7 +55,8 @@ class ReadArtifactCall(ToolForm):
 
     id: Id
     lines: Lines | None = None
-    version: int | None = None
+    numbered: Annotated[bool, Field(description="show line numbers")] = False
+    version: Version | None = None
 
 
 class WriteArtifactCall(ToolForm):
@@ -74,7 +86,7 @@ class CommentsCall(ToolForm):
 
 
 class CommentCall(ToolForm):
-    """CommentCall on a passage (quote, which must occur once, or lines), or reply to a comment."""
+    """Comment on a passage (quote, which must occur once, or lines), or reply to a comment."""
 
     id: Id
     text: str
@@ -84,7 +96,7 @@ class CommentCall(ToolForm):
 
 
 class SuggestCall(ToolForm):
-    """SuggestCall to replace a passage (old, which must occur once, or lines). People accept or reject it."""
+    """Propose a replacement for a passage (old, which must occur once, or lines). People accept or reject it."""
 
     id: Id
     old: str | None = None
@@ -94,24 +106,24 @@ class SuggestCall(ToolForm):
 
 
 class HistoryCall(ToolForm):
-    """List the versions of a document: who made each one, and why."""
+    """List the versions of a document: who made each one, when, and for which request."""
 
     id: Id
 
 
 class UndoCall(ToolForm):
-    """UndoCall the last version of a document, or restore an older one."""
+    """Undo the last version of a document, or restore an older one."""
 
     id: Id
     base_version: Base
-    restore: Annotated[int | None, Field(description="a version")] = None
+    restore: Annotated[Version | None, Field(description="a version")] = None
 
 
 class AskAgentCall(ToolForm):
-    """Have the agent of this server do something, such as write or revise a document while people watch. It may take
+    """Give the agent of this server a task, such as write or revise a document while people watch. It may take
     minutes. Without a context this starts one. If the agent asks something, answer in the same context."""
 
-    text: str
+    text: Annotated[str, StringConstraints(min_length=1)]
     context: Given | None = None
     id: Annotated[str | None, Field(description="context/artifact that it is about")] = None
 
@@ -128,6 +140,7 @@ TOOLS: Mapping[str, type[ToolForm]] = {
     "undo": UndoCall,
     "ask_agent": AskAgentCall,
 }
+WHERE_TO_FIND = {"id": ": list_artifacts tells it", "base_version": ": read_artifact tells it"}
 READS = (ListArtifactsCall, ReadArtifactCall, CommentsCall, HistoryCall)
 """They change nothing."""
 
@@ -159,7 +172,7 @@ def read_arguments(tool: str, arguments: Mapping[str, Any]) -> ToolForm:
     """
     if tool not in TOOLS:
         raise InvalidOperation("name", f"is {tool!r} and must be {choice(TOOLS)}")
-    form = read_form(TOOLS[tool], {name: given for name, given in arguments.items() if given is not None})
+    form = _read(tool, {name: given for name, given in arguments.items() if given is not None})
     match form:
         case EditArtifactCall() | SuggestCall() if (form.old is None) == (form.lines is None):
             raise InvalidOperation("old", "or lines says what is replaced: give one of them")
@@ -171,18 +184,31 @@ def read_arguments(tool: str, arguments: Mapping[str, Any]) -> ToolForm:
             return form
 
 
+def _read(tool: str, arguments: Mapping[str, Any]) -> ToolForm:
+    fields = TOOLS[tool].model_fields
+    if unknown := [name for name in arguments if name not in fields]:
+        raise InvalidOperation(unknown[0], f"is no argument of this tool, which has {choice(fields, 'and')}")
+    missing = next((name for name, field in fields.items() if field.is_required() and name not in arguments), "")
+    if missing:
+        raise InvalidOperation(missing, f"is missing{WHERE_TO_FIND.get(missing, '')}")
+    return read_form(TOOLS[tool], arguments)
+
+
 def format_id(context_id: str, artifact_id: str) -> str:
     """The id by which tools name an artifact (rule 1)."""
     return artifact_path(context_id, artifact_id)
 
 
 def parse_id(given: str, field: str = "id") -> tuple[str, str]:
-    """The ids of a context and an artifact.
+    """The ids of a context and an artifact. The address of a resource or of the page is taken, too.
 
     Raises:
         InvalidOperation: it is no such id.
     """
-    context, slash, artifact = given.partition("/")
+    bare = given.removeprefix("canvas://")
+    if "/#/" in bare:
+        bare = "/".join(bare.partition("/#/")[2].split("/")[:2])
+    context, slash, artifact = bare.partition("/")
     try:
         if slash and "/" not in artifact:
             return valid_id(unquote(context, errors="strict")), valid_id(unquote(artifact, errors="strict"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
+from a2a_canvas.store.models import Content, text_of
 from a2a_canvas.store.text.spans import Span, line_count, lines_of, lines_span
 from a2a_canvas.store.text.wording import amount
 
@@ -12,6 +14,29 @@ MAX_READ = 60_000
 """Characters of a text that one call shows."""
 MAX_PLACES = 5
 """Lines that are named of a text that occurs several times."""
+
+
+def require_text(content: Content) -> str:
+    """The text of a document.
+
+    Raises:
+        InvalidOperation: it has files or data, and no text.
+    """
+    if content.parts and text_of(content.parts) is None:
+        raise InvalidOperation("id", "names a file or data, which has no text: people can change it on the page")
+    return content.text
+
+
+def with_line_ends(given: str, text: str) -> str:
+    """What a model writes, with the line ends that a text has: a model sees and writes `\\n` alone."""
+    if "\r\n" not in text or "\r" in given:
+        return given
+    return given.replace("\n", "\r\n")
+
+
+def line_ends(text: str) -> list[int]:
+    """Where the lines of a text end, to find the line of a place by bisection."""
+    return [found.start() for found in re.finditer("\n", text)]
 
 
 def find_passage(text: str, quote: str | None, lines: str | None, field: str) -> Span:
@@ -58,11 +83,13 @@ def find_lines(text: str, lines: str) -> Span:
     first, _, last = lines.partition("-")
     try:
         return lines_span(text, int(first), int(last or first))
-    except ValueError as error:
-        raise InvalidOperation("lines", str(error)) from None
+    except ValueError:
+        more = " To append, replace the last line by itself and the new text" if int(first) > line_count(text) else ""
+        reason = f"is {lines}, and the document has {amount(line_count(text), 'line')}.{more}"
+        raise InvalidOperation("lines", reason.rstrip(".")) from None
 
 
-def show_text(text: str, lines: str | None) -> str:
+def show_text(text: str, lines: str | None, *, numbered: bool = False) -> str:
     """Some lines of a text, or as many as one call shows, marked as material.
 
     Raises:
@@ -70,12 +97,20 @@ def show_text(text: str, lines: str | None) -> str:
     """
     span, total = find_lines(text, lines) if lines else Span(0, len(text)), line_count(text)
     shown = text[span.start : min(span.end, span.start + MAX_READ)]
-    if len(shown) == span.end - span.start:
+    first = lines_of(text, Span(span.start, span.start))[0]
+    rest = ""
+    if len(shown) < span.end - span.start:
+        whole = shown[: shown.rfind("\n") + 1]
+        last = first + whole.count("\n") - 1
+        rest = f"\nThere is more: read lines {last + 1}-{total}."
+        if not whole:
+            last, rest = first, f"\nLine {first} is longer than what one call shows: the page has all of it."
+        part, shown = f"lines {first}-{last} of {total}", whole.removesuffix("\n") or shown
+    else:
         part = f"lines {lines} of {total}" if lines else amount(total, "line")
-        return f"{part}:\n{as_material(shown)}"
-    shown = shown[: shown.rfind("\n") + 1] or shown
-    first, last = lines_of(text, Span(span.start, span.start + len(shown)))
-    return f"lines {first}-{last} of {total}:\n{as_material(shown)}\nThere is more: read lines {last + 1}-{total}."
+    if numbered:
+        shown = "\n".join(f"{number:>6}  {line}" for number, line in enumerate(shown.split("\n"), first))
+    return f"{part}:\n{as_material(shown)}{rest}"
 
 
 def as_material(text: str) -> str:

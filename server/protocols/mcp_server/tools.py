@@ -9,7 +9,10 @@ Rule 3: a refusal says what to do next, in the tools' own names.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -37,8 +40,16 @@ from a2a_canvas.server.protocols.mcp_server.tool_forms import (
     format_id,
     parse_id,
 )
-from a2a_canvas.server.protocols.mcp_server.tool_passages import as_material, find_passage, show_text
+from a2a_canvas.server.protocols.mcp_server.tool_passages import (
+    as_material,
+    find_passage,
+    line_ends,
+    require_text,
+    show_text,
+    with_line_ends,
+)
 from a2a_canvas.server.tasks.contexts import Context
+from a2a_canvas.server.tasks.errors import QuestionChanged
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextQuery, words_of
 from a2a_canvas.server.tasks.record import TaskRecord, fold
@@ -48,13 +59,15 @@ from a2a_canvas.store.annotations.annotation import PlacedAnnotation
 from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, DataPart, JsonValue, Part, TextPart, Version, text_part
-from a2a_canvas.store.text.spans import Span, format_lines, from_codepoints, splice
+from a2a_canvas.store.text.spans import Span, from_codepoints, splice
 from a2a_canvas.store.text.wording import choice, nearest
 
 Operation = Mapping[str, JsonValue]
 """Of canvas:v1, as in a message."""
 MAX_CONTEXTS = 20
 """Contexts that one call lists, the last changed first."""
+MAX_COMMENTS = 200
+"""Comments and suggestions that one call lists, the newest."""
 MAX_VERSIONS = 50
 """Versions that one call lists, the newest first."""
 
@@ -144,10 +157,12 @@ class CanvasTools:
             raise InvalidOperation("id", reason) from None
 
     async def _list(self, form: ListArtifactsCall, host: McpHost) -> ToolAnswer:
+        more = ""
         if form.context:
             context = await self._contexts.open(host.caller, form.context)
             await context.check_begun()
-            artifacts = await context.artifacts.list()
+            words = words_of(form.query)
+            artifacts = [each for each in await context.artifacts.list() if _has_words(each.title, words)]
             listed = [(format_id(context.id, each.artifact_id), each.title) for each in artifacts]
             busy = {format_id(context.id, each.artifact_id) for each in artifacts if each.open}
             lines = [f"{where}: {name}{', being written' if where in busy else ''}" for where, name in listed]
@@ -163,12 +178,10 @@ class CanvasTools:
                 listed += of_context
                 lines.append(f"Context {context_path(context_id)} ({each.title}):")
                 lines += [f"  {where}: {name}" for where, name in of_context] or ["  no documents"]
-            if page.next:
-                lines.append("There are older ones: search with query.")
+            more = "\nThere are older ones: search with query." if page.next else ""
         found: list[JsonValue] = [{"id": where, "name": name} for where, name in listed]
-        return ToolAnswer(
-            as_material("\n".join(lines)) if lines else "There are no documents yet.", {"artifacts": found}
-        )
+        none = f"Nothing is named like {form.query!r}." if form.query else "There are no documents yet."
+        return ToolAnswer(as_material("\n".join(lines)) + more if lines else none, {"artifacts": found})
 
     async def _read(self, form: ReadArtifactCall, host: McpHost) -> ToolAnswer:
         context, artifact = await self.open(form.id, host.caller)
@@ -178,17 +191,21 @@ class CanvasTools:
             content = (await context.artifacts.version(artifact.artifact_id, number)).content
         state = ", being written just now" if artifact.open and not form.version else ""
         head = f"{artifact.title} ({form.id}), version {number}{state}, "
-        text = head + "\n".join(_show_part(part, form.lines) for part in content.parts)
+        text = head + "\n".join(_show_part(part, form.lines, numbered=form.numbered) for part in content.parts)
         where = self._where(context.id, artifact.artifact_id, number) | {"name": artifact.title}
         return ToolAnswer(text, where, shown=None if form.lines else content.text)
 
     async def _comments(self, form: CommentsCall, host: McpHost) -> ToolAnswer:
         context, artifact = await self.open(form.id, host.caller)
         version, placed = await context.artifacts.annotations(artifact.artifact_id)
-        text = version.content.text if version else ""
         if not placed:
             return ToolAnswer("There are no comments and no suggestions.")
-        return ToolAnswer(as_material("\n".join(line for each in placed for line in _describe(each, text))))
+        ends = line_ends(version.content.text if version else "")
+        shown = placed[-MAX_COMMENTS:]
+        older = f"\n{len(placed) - len(shown)} older ones are on the page." if len(shown) < len(placed) else ""
+        lines = [line for each in shown for line in _describe(each, ends)]
+        data: dict[str, JsonValue] = {"numbers": [each.annotation.number for each in shown]}
+        return ToolAnswer(as_material("\n".join(lines)) + older, data)
 
     async def _history(self, form: HistoryCall, host: McpHost) -> ToolAnswer:
         context, artifact = await self.open(form.id, host.caller)
@@ -206,7 +223,8 @@ class CanvasTools:
         existing = await self._find_named(form.name, form.context, host.caller) if form.context else None
         if existing is None:
             if form.base_version:
-                raise InvalidOperation("base_version", f"is for a document that exists, and {form.name!r} does not")
+                where = "this context has none of this name" if form.context else "without a context a new one is made"
+                raise InvalidOperation("base_version", f"is for a document that exists, and {where}")
             new = {"op": "put", "artifactId": form.name, "name": form.name, "text": form.text}
             return await self._operate(form.context or "", new, host, f"Write {form.name}")
         where = format_id(form.context or "", existing.artifact_id)
@@ -216,17 +234,28 @@ class CanvasTools:
         return await self._put(where, form.text, form.base_version, host, f"Write {existing.title}")
 
     async def _find_named(self, name: str, context_id: str, caller: Caller) -> Artifact | None:
-        """The artifact with an id or a name."""
+        """The artifact with an id or a name, in a context that has begun: a model may have made up its id."""
         context = await self._contexts.open(caller, context_id)
+        await context.check_begun()
         artifacts = await context.artifacts.list()
-        return next((each for each in artifacts if name in (each.artifact_id, each.name)), None)
+        if same := next((each for each in artifacts if each.artifact_id == name), None):
+            return same
+        named = [each for each in artifacts if each.name == name]
+        if len(named) > 1:
+            these = choice((format_id(context_id, each.artifact_id) for each in named), "and")
+            raise InvalidOperation("name", f"is that of several documents, {these}: use edit_artifact with an id")
+        return named[0] if named else None
 
     async def _edit(self, form: EditArtifactCall, host: McpHost) -> ToolAnswer:
         context, artifact = await self.open(form.id, host.caller)
-        text = (await context.artifacts.version(artifact.artifact_id, form.base_version)).content.text
-        span = find_passage(text, form.old, form.lines, "old")
-        new = splice(text, span, form.new)
-        return await self._put(form.id, new, form.base_version, host, f"Edit {artifact.title}")
+        content = (await context.artifacts.version(artifact.artifact_id, form.base_version)).content
+        text, new = require_text(content), with_line_ends(form.new, content.text)
+        old = with_line_ends(form.old, text) if form.old else form.old
+        if old and old not in text and old in artifact.content.text and artifact.version:
+            now = f"It does in version {artifact.version}, the current one: use that as base_version"
+            raise InvalidOperation("old", f"does not occur in version {form.base_version}. {now}")
+        span = find_passage(text, old, form.lines, "old")
+        return await self._put(form.id, splice(text, span, new), form.base_version, host, f"Edit {artifact.title}")
 
     async def _undo(self, form: UndoCall, host: McpHost) -> ToolAnswer:
         step: dict[str, JsonValue] = {"op": "restore", "version": form.restore} if form.restore else {"op": "undo"}
@@ -245,11 +274,12 @@ class CanvasTools:
             return await self._change(form.id, host, {"op": "reply", "annotationId": found.annotation_id}, form.text)
         if version is None:
             raise InvalidOperation("id", "names a document that has no version yet: wait until it has been written")
-        text = version.content.text
+        text = require_text(version.content)
         if isinstance(form, SuggestCall):
-            span, more = find_passage(text, form.old, form.lines, "old"), {"replacement": form.new}
+            span = find_passage(text, form.old and with_line_ends(form.old, text), form.lines, "old")
+            more = {"replacement": with_line_ends(form.new, text)}
         else:
-            span, more = find_passage(text, form.quote, form.lines, "quote"), {}
+            span, more = find_passage(text, form.quote and with_line_ends(form.quote, text), form.lines, "quote"), {}
         selection = _selection(text, span)
         made: dict[str, JsonValue] = {"op": "annotate", "selection": selection, "baseVersion": version.number, **more}
         return await self._change(form.id, host, made, form.text)
@@ -274,13 +304,20 @@ class CanvasTools:
         said = record.message.text if record.message else ""
         if record.state is not State.COMPLETED:
             conflicts = now.get("conflicts")
+            if conflicts:
+                again = f"Edit again with base_version {now.get('artifactVersion')}, and keep what you want of both."
+                said = said.partition("Take over")[0] + again
             return ToolAnswer("\n".join((said, *_conflicts(conflicts))), failed=True)
         changed = record.artifacts.get(artifact_id)
         known = now.get("artifactVersion")
         version = changed.version if changed else known if isinstance(known, int) else 0
         where = self._where(public_id(record.context_id), artifact_id, version)
+        if not version:  # a comment or a suggestion makes none
+            number = re.search(r"\d+", said)
+            return ToolAnswer(said, {"id": where["id"], **({"number": int(number[0])} if number else {})})
+        merged = " Read it again before the next change." if said.startswith("Merged") else ""
         see = f" People see it at {where['url']}" if "url" in where else ""
-        return ToolAnswer(f"{said} Its id is {where['id']}.{see}" if version else said, where)
+        return ToolAnswer(f"{said}{merged} Its id is {where['id']}.{see}", where)
 
     def _where(self, context_id: str, artifact_id: str, version: int) -> dict[str, JsonValue]:
         where = format_id(context_id, artifact_id)
@@ -291,6 +328,8 @@ class CanvasTools:
 
     async def _ask(self, form: AskAgentCall, host: McpHost) -> ToolAnswer | Approval:
         context_id, metadata = form.context or "", _via(host)
+        if form.context:
+            await (await self._contexts.open(host.caller, form.context)).check_begun()
         if form.id:
             context, artifact = await self.open(form.id, host.caller)
             context_id, metadata[CANVAS] = context.id, {"artifactId": artifact.artifact_id}
@@ -298,17 +337,23 @@ class CanvasTools:
         check_text(message, self._max_text_bytes, "text")
         return self._report_turn(await self._send(Incoming(message, context_id=context_id, of_model=True), host))
 
-    async def answer(self, task_id: str, generation: int, approved: bool, host: McpHost) -> ToolAnswer | Approval:
-        """ToolAnswer what a turn asks the user to approve, as the user has.
+    async def answer(
+        self, task_id: str, generation: int, approved: bool | None, host: McpHost
+    ) -> ToolAnswer | Approval:
+        """Answer what a turn asks the user to approve, as the user has.
 
         Args:
             generation: at which the user was asked; the user is asked again if the turn has gone on since.
+            approved: None if the user has not said.
         """
         record = await self._runtime.get(task_id, host.caller)
-        if record.generation != generation or not approvals_of(record.message):
-            return self._report_turn(record)
-        message = UserMessage(str(uuid4()), (DataPart({"approved": approved}),), _via(host))
-        return self._report_turn(await self._send(Incoming(message, task_id=task_id), host))
+        if record.generation == generation and approved is not None:
+            message = UserMessage(str(uuid4()), (DataPart({"approved": approved}),), _via(host))
+            with suppress(QuestionChanged):
+                incoming = Incoming(message, task_id=task_id, generation=generation)
+                return self._report_turn(await self._send(incoming, host))
+            record = await self._runtime.get(task_id, host.caller)
+        return self._report_turn(record)
 
     async def _send(self, incoming: Incoming, host: McpHost) -> TaskRecord:
         """The task that takes a message, as it has settled; the host is told how far it has come."""
@@ -325,7 +370,7 @@ class CanvasTools:
         """The end of a turn, or what it asks."""
         context_id, said = public_id(record.context_id), record.message.text if record.message else ""
         changed = [self._where(context_id, each.artifact_id, each.version) for each in record.artifacts.values()]
-        lines = [f"{each['id']}: version {each['version']}" for each in changed]
+        lines = [f"{each['id']}: version {each['version']}, at {each.get('url', 'the page')}" for each in changed]
         documents = "\n".join(("", "Documents of this turn:", *lines)) if lines else ""
         data: dict[str, JsonValue] = {
             "context": context_path(context_id),
@@ -363,10 +408,14 @@ def _selection(text: str, span: Span) -> dict[str, JsonValue]:
     return {"start": start, "end": end, "unit": "utf16", "text": span.extract(text)}
 
 
-def _show_part(part: Part, lines: str | None) -> str:
+def _has_words(title: str, words: Sequence[str]) -> bool:
+    return all(word in title.lower() for word in words)
+
+
+def _show_part(part: Part, lines: str | None, *, numbered: bool) -> str:
     match part:
         case TextPart():
-            return show_text(part.text, lines)
+            return show_text(part.text, lines, numbered=numbered)
         case DataPart():
             return f"data:\n{as_material(to_json(part.data).decode())}"
         case _:
@@ -381,9 +430,9 @@ def _describe_version(version: Version, current: int, origin: Mapping[str, Any])
     return f"version {version.number}{marked}, by {who}{via}, {origin.get('timestamp')}: {origin.get('request', '')}"
 
 
-def _describe(placed: PlacedAnnotation, text: str) -> Iterator[str]:
+def _describe(placed: PlacedAnnotation, ends: Sequence[int]) -> Iterator[str]:
     each = placed.annotation
-    where = f", {format_lines(text, placed.span)}" if placed.span else ""
+    where = f", line {bisect_left(ends, placed.span.start) + 1}" if placed.span else ""
     change = "" if each.replacement is None else f" → {each.replacement!r}"
     who = each.writer.shown_name or "user"
     yield f"#{each.number} {each.kind} by {who} ({placed.state}){where}: {each.quote.exact!r}{change}"
@@ -395,4 +444,5 @@ def _conflicts(given: object) -> Iterator[str]:
     """The places of a merge that need a decision."""
     for place in given if isinstance(given, list | tuple) else ():
         if isinstance(place, Mapping) and "base" in place:
-            yield as_material(f"Was: {place['base']}\nIs now: {place['current']}\nYours: {place['yours']}")
+            forms = (("Was", "base"), ("Is now", "current"), ("Yours", "yours"))
+            yield as_material("\n".join(f"{told}: {place[name]!r}" for told, name in forms))

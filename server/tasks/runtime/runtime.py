@@ -49,6 +49,7 @@ from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     DuplicateMessage,
     EditsOff,
+    QuestionChanged,
     TaskDetached,
     TaskFinished,
     TaskNotCancelable,
@@ -326,6 +327,8 @@ class Runtime:
     async def _try_continue(self, record: TaskRecord, incoming: Incoming, message_key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
+        if incoming.generation not in (0, record.generation):
+            raise QuestionChanged(record.task_id)
         if handle is None and record.state.paused:
             check_answer(record, incoming.message.sender, incoming.level, of_model=incoming.of_model)
             resuming = self._resume_paused(record, incoming, message_key)

@@ -67,12 +67,13 @@ def test_what_is_no_id_is_refused_with_what_one_looks_like(given_id: str) -> Non
     ("tool", "arguments", "reason"),
     [
         ("delete", {}, "must be list_artifacts, read_artifact"),
-        ("read_artifact", {}, "id is missing"),
-        ("read_artifact", {"id": "c/a", "artifact": "a"}, "artifact is no field"),
-        ("read_artifact", {"id": "c/a", "lines": "9-"}, "lines "),
+        ("read_artifact", {}, "id is missing: list_artifacts tells it"),
+        ("read_artifact", {"id": "c/a", "artifact": "a"}, "artifact is no argument of this tool, which has id,"),
+        ("read_artifact", {"id": "c/a", "lines": "9-"}, "lines is '9-' and must be like 12 or 12-40"),
+        ("read_artifact", {"id": "c/a", "version": 0}, "version "),
         ("edit_artifact", {"id": "c/a", "new": "x", "base_version": 1}, "old or lines says what is replaced"),
         ("edit_artifact", {"id": "c/a", "old": "", "lines": "1", "new": "x", "base_version": 1}, "give one of them"),
-        ("edit_artifact", {"id": "c/a", "old": "a", "new": "x"}, "base_version is missing"),
+        ("edit_artifact", {"id": "c/a", "old": "a", "new": "x"}, "base_version is missing: read_artifact tells it"),
         ("comment", {"id": "c/a", "text": "x"}, "quote or lines or reply_to says where"),
         ("ask_agent", {"text": "x", "id": "c/a", "context": "c"}, "context is in the id already"),
     ],
@@ -88,3 +89,20 @@ def test_null_is_an_argument_that_is_not_given() -> None:
         "context": None,
         "query": "tide",
     }
+
+
+@pytest.mark.parametrize(
+    "shown", ["canvas://c/a%20b", "http://127.0.0.1:8000/#/c/a%20b", "https://x.example/y/#/c/a%20b/3"]
+)
+def test_the_address_of_a_resource_and_of_the_page_are_ids(shown: str) -> None:
+    assert parse_id(shown) == ("c", "a b")
+
+
+def test_lines_are_a_number_or_a_range() -> None:
+    for sent, lines in ((3, "3"), ("3", "3"), ("3-5", "3-5")):
+        assert read_arguments("read_artifact", {"id": "c/a", "lines": sent}).model_dump()["lines"] == lines
+
+
+def test_what_a_model_is_told_of_a_tool_begins_with_a_verb() -> None:
+    first = {name: (form.__doc__ or "").split()[0] for name, form in TOOLS.items()}
+    assert all(word.isalpha() and word.istitle() for word in first.values()), first
