@@ -45,13 +45,14 @@ def installed_file(package: str, path: str) -> str:
 
 def need_node(*packages: str, within: Path = ROOT) -> None:
     """Skips the test, or fails it, if node or one of these packages is not installed."""
-    if reason := _missing(packages, within):
+    if reason := missing(packages, within):
         if os.environ.get(NEEDS_NODE):
             pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
         pytest.skip(reason)
 
 
-def _missing(packages: Iterable[str], within: Path) -> str:
+def missing(packages: Iterable[str], within: Path = ROOT) -> str:
+    """Why these packages cannot be used, "" if they can."""
     if not shutil.which("node"):
         return "node is not installed"
     absent = [each for each in packages if each and not (within / "node_modules" / each).is_dir()]

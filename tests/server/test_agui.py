@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
+from tests.node_tools import missing
 from tests.server.agui_client import PATH, Json, Run, Thread, agent, shown
 from tests.server.app_server import (
     SCRIPT,
@@ -26,7 +27,7 @@ from tests.server.app_server import (
 )
 from tests.server.canvas_client import AGENTSTACK, CANVAS, CODE, LOOP, POOLS, WORDS, selected
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
-from tests.server.protocols.agui.agui_verifier import CLIENTS, missing, verify
+from tests.server.protocols.agui.agui_verifier import CLIENTS, HERE, verify
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,7 +48,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def server(script: Path) -> AsyncIterator[Served]:
     async with serving(script, grpc=False) as running:
         yield running
-    if not missing():
+    if not missing(CLIENTS, within=HERE):
         verify(*(run.seen for run in RUNS))
 
 

@@ -23,7 +23,9 @@ from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.mcp_server.server import MAX_LISTENED
 from a2a_canvas.server.protocols.mcp_server.tool_forms import TOOLS
 from a2a_canvas.server.wire import CANVAS
+from tests.database_fixtures import postgresql_url
 from tests.every_request import mcp
+from tests.new_database import with_tables
 from tests.node_tools import run_node
 from tests.server.app_server import WAYS, Served, asking, sent, serving
 from tests.server.test_approvals import SCRIPT
@@ -463,3 +465,26 @@ async def test_an_artifact_of_a_task_is_read_by_a_host() -> None:
         task = await sent(served, WAYS[0], asking("write report"))
         listed, _ = await call(cursor, "list_artifacts", context=task.context_id)
         assert task.artifacts[0].artifact_id in listed
+
+
+@pytest.mark.postgres
+async def test_a_host_at_another_server_reads_writes_and_is_told_of_changes() -> None:
+    url = await with_tables(postgresql_url())
+    async with (
+        serving(database=url, grpc=False, api_keys=USERS) as one,
+        serving(database=url, grpc=False, api_keys=USERS) as other,
+        host(one, "ann", NEW, "Claude") as claude,
+        host(other, "ann", NEW, "Cursor") as cursor,
+    ):
+        _, made = await call(claude, "write_artifact", name="tide.md", text="One.\n")
+        uri = f"canvas://{made['id']}"
+        async with cursor.listen(resource_subscriptions=[uri]) as changes:
+            await call(claude, "edit_artifact", id=made["id"], old="One", new="Two", base_version=1)
+            async with asyncio.timeout(10):
+                await anext(aiter(changes))
+                while "Two." not in (await cursor.read_resource(uri)).contents[0].text:
+                    await anext(aiter(changes))
+        _, edited = await call(cursor, "edit_artifact", id=made["id"], old="Two", new="Three", base_version=2)
+        assert edited["version"] == 3
+        told, _ = await call(claude, "history", id=made["id"])
+        assert "version 3 (current), by ann via Cursor" in told

@@ -213,6 +213,7 @@ async def test_a_tool_that_needs_approval_asks_as_for_a_models_call() -> None:
     assert calls == []
     assert not may_answer(life.record, "bob", Level.EDIT)
     assert may_answer(life.record, "eve", Level.APPROVE)
+    assert not may_answer(life.record, "eve", Level.APPROVE, of_model=True)
     life.answer("yes")
     await life.run()
     assert (life.reply, calls) == ("paid", ["5 €"])
