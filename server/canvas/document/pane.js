@@ -124,7 +124,7 @@ export function createDocumentPane(app) {
   let written = [];
   /** The text of the artifact as it is shown, without what is written over it. */
   let shownOf = "";
-  /** What is to be seen once it is shown. @type {{contextId: string|null, artifactId: string, find: (text: string) => import("./views.js").SourceRange|null}|null} */
+  /** What is to be seen once it is shown. @type {{contextId: string|null, artifactId: string, how: "begin"|"found", placeIn: (artifact: ArtifactView) => import("./views.js").SourceRange|null}|null} */
   let goal = null;
   let said = "";
 
@@ -277,16 +277,22 @@ export function createDocumentPane(app) {
 
   /** @param {import("./views.js").SourceRange} range @param {ArtifactView} of @param {string} text  in which it was found */
   function reachHeading(range, { artifactId }, text) {
-    const artifact = shownContent(store.state);
-    const place = artifact?.artifactId === artifactId ? mapRange(range, changesOf(text, textShown(store.state, artifact).text)) : null;
-    place && reach(place, "begin");
+    aimAt(artifactId, "begin", (artifact) => mapRange(range, changesOf(text, textShown(store.state, artifact).text)));
   }
 
   /** Opens an artifact of the open conversation at a place of its text, which may not be read yet. @param {string} artifactId @param {(text: string) => import("./views.js").SourceRange|null} find */
   function goTo(artifactId, find) {
-    goal = { contextId: store.state.contextId, artifactId, find };
     app.openArtifact(artifactId);
     ask(element, "show-document");
+    aimAt(artifactId, "found", ({ text }) => {
+      const place = store.state.version === null ? find(text ?? "") : null;
+      return place && toView(place);
+    });
+  }
+
+  /** @param {string} artifactId @param {"begin"|"found"} how @param {(artifact: ArtifactView) => import("./views.js").SourceRange|null} placeIn */
+  function aimAt(artifactId, how, placeIn) {
+    goal = { contextId: store.state.contextId, artifactId, how, placeIn };
     // Subscribers of the store are called in the next frame.
     render(store.state);
     reachGoal();
@@ -294,8 +300,8 @@ export function createDocumentPane(app) {
 
   /** As soon as the document is there. A view that has no places is left for the source. */
   function reachGoal() {
-    const artifact = shownArtifact(store.state);
-    const isNext = goal?.artifactId === store.state.artifactId && goal?.contextId === store.state.contextId;
+    const artifact = shownContent(store.state);
+    const isNext = goal?.artifactId === (store.state.artifactId ?? artifact?.artifactId) && goal?.contextId === store.state.contextId;
     if (!goal || !artifact || !keyed.current() || (isNext && artifact.artifactId !== goal.artifactId)) {
       return;
     }
@@ -305,11 +311,10 @@ export function createDocumentPane(app) {
       chosenModes[artifact.artifactId] = "source";
       return render(store.state);
     }
-    const { find } = goal;
+    const { how, placeIn } = goal;
     goal = null;
-    const place = isNext && store.state.version === null ? find(artifact.text ?? "") : null;
-    const there = place && toView(place);
-    there && reach(there, "found");
+    const place = isNext ? placeIn(artifact) : null;
+    place && reach(place, how);
   }
 
   /** @param {import("./views.js").SourceRange} range @param {"begin"|"found"} how */

@@ -203,11 +203,16 @@ async function readView({ artifact, text, onSelect, onTick, onNote = () => {}, d
     foundMark(range ? visibleRanges(markdown, range.start, range.end) : []);
   }
 
-  /** A block whose text is not rendered yet has at least its own place, unless it is not in the page yet. @param {SourceRange} range */
+  /**
+   * A block whose text is not rendered yet has at least its own place, and one that the browser has not laid out yet that of
+   * its chunk, unless it is not in the page yet.
+   * @param {SourceRange} range
+   */
   function heightIn({ start, end }) {
     const [found] = visibleRanges(markdown, start, Math.max(end, start + 1));
-    const placed = found ?? markdown.blocksIn(start, Math.max(end, start + 1))[0]?.item.element;
-    return placed?.getClientRects().length ? placed.getBoundingClientRect().top : null;
+    const block = markdown.blocksIn(start, Math.max(end, start + 1))[0]?.item.element;
+    const placed = [found, block, block?.parentElement].find((each) => each?.getClientRects().length);
+    return placed ? placed.getBoundingClientRect().top : null;
   }
 
   /**

@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import bring, frames
+from tests.server.canvas.browser.page_actions import bring, delay, frames
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -73,8 +73,28 @@ async def test_the_outline_works_with_the_keyboard_and_in_the_source(window: Ope
     await expect(shown.locator(".cm-line", has_text="x## Section 3")).to_be_visible()
 
 
-async def test_the_palette_lists_the_headings_and_leads_to_the_line_that_it_finds(window: OpenPage) -> None:
+async def test_a_heading_that_is_chosen_before_the_document_is_shown_is_reached_then(window: OpenPage) -> None:
     page = window.page
+    await bring(page, "guide.md", GUIDE)
+    editor_loads = await delay(page, re.compile("/document/editor/"))
+    await page.reload()
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    await page.get_by_role("button", name="Outline").click()
+    await items(page).get_by_text("Section 17").click()
+    await expect(items(page)).to_have_count(0)
+    await expect(page.locator(".cm-line")).to_have_count(0)
+    editor_loads.set()
+    await check_at_top(page.locator(".cm-line", has_text=re.compile("^## Section 17$")))
+
+
+@pytest.mark.parametrize("slowdown", [1, 8])
+async def test_the_palette_lists_the_headings_and_leads_to_the_line_that_it_finds(
+    window: OpenPage, slowdown: int
+) -> None:
+    """On a slow machine the browser has not laid out the heading yet when it is chosen."""
+    page = window.page
+    devtools = await page.context.new_cdp_session(page)
+    await devtools.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
     shown = await bring(page, "guide.md", GUIDE)
     await bring(page, "other.txt", "Nothing here.\n")
     await page.get_by_role("tab", name="guide.md").click()
