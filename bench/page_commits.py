@@ -161,8 +161,13 @@ async def measure_publishing(url: str, statements: Sequence[str], seconds: int, 
     """The same while another process publishes pages."""
     command = [sys.executable, "-m", "bench.page_commits", to, str(rate), str(seconds)]
     publishing = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
-    found = await measure(url, statements, seconds, first)
-    output = (await publishing.communicate())[0]
+    try:
+        found = await measure(url, statements, seconds, first)
+        output = (await publishing.communicate())[0]
+    finally:
+        if publishing.returncode is None:
+            publishing.kill()
+            await publishing.wait()
     return Rate(found.commits, int(output) / seconds)
 
 
