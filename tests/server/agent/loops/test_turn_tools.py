@@ -347,6 +347,8 @@ async def test_credentials_are_not_recorded(of_tool, caplog) -> None:
     life.caller = "bob"
     await life.run()
     assert (life.record.state, life.reply) == (State.AUTH_REQUIRED, "For bob: Your password?")
+    assert may_answer(life.record, "bob", Level.EDIT)
+    assert not may_answer(life.record, "bob", Level.EDIT, of_model=True)
     life.answer("opensesame")
     await life.run()
     assert (life.reply, used) == ("Logged in.", ["opensesame"])
