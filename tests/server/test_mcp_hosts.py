@@ -18,6 +18,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
+from mcp.shared.exceptions import MCPError
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.mcp_server.server import MAX_LISTENED
@@ -361,6 +362,21 @@ async def test_many_comments_on_a_long_document_are_listed_at_once() -> None:
         told, data = await call(cursor, "comments", id=made["id"])
         assert [f"line {n * 50}:" in told for n in range(1, 6)] == [True] * 5
         assert data == {"numbers": [1, 2, 3, 4, 5]}
+
+
+async def test_resources_are_listed_in_pages() -> None:
+    async with serving(database="memory", grpc=False) as served, host(served) as cursor:
+        made = [await call(cursor, "write_artifact", name="a.md", text="One.\n") for _ in range(45)]
+        uris, after = list[str](), None
+        for size in (20, 20, 5):
+            page = await cursor.list_resources(cursor=after)
+            assert len(page.resources) == size
+            uris += [str(each.uri) for each in page.resources]
+            after = page.next_cursor
+        assert after is None
+        assert uris == [f"canvas://{data['id']}" for _, data in reversed(made)]
+        with pytest.raises(MCPError, match="cursor is not one of this server's; leave it out for the first page"):
+            await cursor.list_resources(cursor="mine")
 
 
 async def test_a_host_is_told_of_every_change_by_anyone() -> None:

@@ -36,6 +36,7 @@ from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.agent.operation_forms import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.edge.http_requests import caller_of, end_with_credential
+from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, context_page_token, context_position_of
 from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, AuthenticatedCaller
 from a2a_canvas.server.protocols.mcp_server.tool_forms import (
     READS,
@@ -186,10 +187,15 @@ class McpService:
     async def _list_resources(
         self, asked: Asked, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        page, _ = await self._runtime.contexts.list(caller_of(_request(asked)), ContextQuery(limit=20))
+        cursor = (params and params.cursor) or ""
+        after = context_position_of(cursor) if cursor else None
+        if cursor and after is None:
+            raise MCPError(types.INVALID_PARAMS, f"cursor {FOREIGN_TOKEN}.")
+        page, _ = await self._runtime.contexts.list(caller_of(_request(asked)), ContextQuery(after=after, limit=20))
         return types.ListResourcesResult(
             ttl_ms=0,
             cache_scope="private",
+            next_cursor=context_page_token(page.next) if page.next else None,
             resources=[
                 types.Resource(uri=SCHEME + format_id(public_id(each.context_id), artifact), name=name or artifact)
                 for each in page.contexts
