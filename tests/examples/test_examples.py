@@ -36,7 +36,8 @@ def test_it_writes_a_document_which_is_edited_and_the_edit_undone(folder: Path) 
     with agent(folder) as it:
         first = it.send("Write about tides.")
         assert (first.state, first.text) == ("completed", "The note is ready.")
-        assert first.statuses == ("I look it up.", "Running high_water…")
+        assert first.statuses[:2] == ("I look it up.", "Running high_water…")
+        assert set(first.statuses[2:]) <= {"Writing tides.md…"}  # there is a label a second
         [text] = first.artifacts.values()
         assert it.edit("tides", "upper case", "Low water").artifacts == {
             "tides": text.replace("Low water", "LOW WATER")
