@@ -61,7 +61,7 @@ class Incoming:
             anything else. An operation that comes with changes has been checked by the caller.
         push: where the sender wants the notifications of the task that the message goes to; without a task yet.
         level, context: what the sender may do in the context, and its key; found with the owner. None for a new one.
-        of_model: a model wrote it: it approves no call and logs nobody in, whoever sends it.
+        of_model: a model wrote it: it approves no call and logs nobody in, regardless of the sender.
         generation: of its task when the sender was asked what it answers; 0 for an answer to whatever is asked now.
     """
 

@@ -1,8 +1,8 @@
 """`a2a-canvas mcp`: MCP over stdio, for hosts that take no address. Each line becomes a request to the server's `/mcp`.
 
 Rule 1: the standard output has messages of MCP alone, one a line, and they pass unchanged.
-Rule 2: the headers that a request needs come from its message; the version and the session of a client of before
-        2026-07-28 come from the answer to its `initialize`, so the lines after that one wait for it.
+Rule 2: the headers that a request needs come from its message. A client older than 2026-07-28 gets its version and its
+        session from the answer to `initialize`, so the lines after that one wait for it.
 Rule 3: a request that cannot be answered gets an error that says what to do, which the host shows. The bridge ends when
         its input does.
 """
@@ -77,10 +77,10 @@ class McpBridge:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            self._write({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "This is no JSON."}})
+            self._write({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "This is not JSON."}})
             return
         if not isinstance(message, dict) or not isinstance(message.get("id", 0), int | str):
-            why = "This is no single message of JSON-RPC with a number or a text as its id."
+            why = "A message must be one JSON-RPC object whose id is a number or a string."
             self._write({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}})
         elif message.get("method") == "initialize":
             await self._send(message, line)
@@ -90,7 +90,7 @@ class McpBridge:
             task.add_done_callback(self._forget)
 
     def _cancel(self, message: Json) -> bool:
-        """Since 2026-07-28, the end of a request's stream is its cancellation; before, the server is told."""
+        """Since 2026-07-28, closing a request's stream cancels it; older clients send a notification."""
         params = message.get("params")
         asked = params.get("requestId") if isinstance(params, dict) else None
         task = self._in_flight.get(asked) if isinstance(asked, int | str) else None

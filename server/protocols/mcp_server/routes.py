@@ -113,7 +113,7 @@ class _McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        if request.method != "POST":  # a client of before 2026-07-28 asks for a stream that would tell it nothing
+        if request.method != "POST":  # clients older than 2026-07-28 ask for a stream, which would stay empty
             refusal = method_not_allowed(request.method, request.url.path, ("POST",))
             await rest_response(refusal)(scope, receive, send)
             return

@@ -1,7 +1,7 @@
 """The SDK's side of `/mcp`: which methods there are, and how answers and refusals look in MCP.
 
-Rule 1: every request stands alone, with its caller: any server may answer any of them. For clients of before
-        2026-07-28, which introduce themselves once, what they are called comes back in the header of the session.
+Rule 1: every request stands alone, with its caller: any server may answer any of them. Clients older than 2026-07-28
+        introduce themselves once: the session ID that they send with each later request is their name.
 Rule 2: a refusal is a result that the model reads (`isError`), so that it can do what it says.
 Rule 3: changes of documents come from the journals of their contexts, as each listener may read them.
 """
@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import mcp_types as types
 from a2a.types import a2a_pb2 as pb
@@ -72,7 +73,7 @@ MAX_NAME = 100
 MAX_LISTENED = 100
 """Documents of one request."""
 REST_SECONDS = 0.2
-"""After a client has been told of a change, before it is told of the next."""
+"""Pause between two notifications of a listener, for each context."""
 APPROVAL = "approval"
 ASK = {
     "type": "object",
@@ -227,7 +228,8 @@ class McpService:
 
     def _view(self) -> types.ReadResourceResult:
         """The view of a document (MCP Apps). It may connect to this server alone, and load nothing."""
-        security = {"connectDomains": [origin_of_url(self._url)], "resourceDomains": []}
+        address = urlsplit(self._url)
+        security = {"connectDomains": [f"{address.scheme}://{address.netloc}"], "resourceDomains": []}
         meta = {"ui": {"csp": security, "prefersBorder": True}}
         contents = types.TextResourceContents(uri=VIEW, mime_type=APP_MIME_TYPE, text=view_html(), _meta=meta)
         return types.ReadResourceResult(ttl_ms=0, cache_scope="public", contents=[contents])
@@ -251,16 +253,16 @@ class McpService:
             if len(uris) > MAX_LISTENED:
                 raise MCPError(types.INVALID_PARAMS, f"Listen to at most {MAX_LISTENED} documents in one request.")
             async with AsyncExitStack() as following:
-                contexts: dict[str, dict[str, str]] = {}
+                contexts: dict[str, tuple[Context, dict[str, str]]] = {}
                 for uri in uris:
-                    _, artifact = await self._open(asked, uri)
-                    contexts.setdefault(uri.rpartition("/")[0], {})[artifact.artifact_id] = uri
-                for named in contexts.values():
-                    context, _ = await self._open(asked, next(iter(named.values())))
+                    context, artifact = await self._open(asked, uri)
+                    contexts.setdefault(context.id, (context, {}))[1][artifact.artifact_id] = uri
+                for context, named in contexts.values():
                     changes = await context.follow()
                     end_with_credential(changes, request.scope)
-                    telling = asyncio.create_task(bus.tell(aiter(changes), named, handler.close), name="MCP listener")
-                    following.push_async_callback(_end, telling)
+                    publishing = bus.publish_changes(aiter(changes), named, handler.close)
+                    task = asyncio.create_task(publishing, name="MCP listener")
+                    following.push_async_callback(_end, task)
                 return await handler(asked, params)
 
 
@@ -276,7 +278,7 @@ class DocumentBus:
         self._listener: Callable[[ServerEvent], None] = lambda event: None
 
     async def publish(self, event: ServerEvent) -> None:
-        """Tell the listener."""
+        """Pass an event to the listener."""
         self._listener(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
@@ -284,9 +286,15 @@ class DocumentBus:
         self._listener = listener
         return lambda: None
 
-    async def tell(self, changes: ContextChanges, uris: Mapping[str, str], close: Callable[[], None]) -> None:
-        """Tell of the changes of documents of one context, by their ids. When their reader may read no more, the client
-        has to listen again."""
+    async def publish_changes(
+        self, changes: ContextChanges, uris: Mapping[str, str], close: Callable[[], None]
+    ) -> None:
+        """Publish the changes of documents of one context.
+
+        Args:
+            uris: of the documents, by their ids.
+            close: ends the stream when the caller loses access; the client has to listen again.
+        """
         try:
             async for change in changes:
                 together = (each.entry.event for each in (change, *changes.ready()))
@@ -325,12 +333,6 @@ def view_html() -> str:
 def file_of(parts: Parts) -> FilePart | None:
     """The first file of a document."""
     return next((part for part in parts if isinstance(part, FilePart)), None)
-
-
-def origin_of_url(url: str) -> str:
-    """The origin of an address, as a policy names it."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}"
 
 
 def _host(asked: Asked) -> McpHost:

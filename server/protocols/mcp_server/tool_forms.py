@@ -1,8 +1,8 @@
-"""The arguments of the tools, and what the host's model is told of them. Pure.
+"""The arguments of the tools, and their descriptions for the host's model. Pure.
 
 Rule 1: an artifact's id names its context, because a request has no session: `context/artifact`, percent-encoded as in
         the paths of `/artifacts`.
-Rule 2: what a model is told is short: all of it is in every conversation of the host (test_tool_forms.py).
+Rule 2: the descriptions are short: all of them are in every conversation of the host (test_tool_forms.py).
 """
 
 from __future__ import annotations

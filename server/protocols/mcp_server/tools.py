@@ -356,7 +356,7 @@ class CanvasTools:
         return self._report_turn(record)
 
     async def _send(self, incoming: Incoming, host: McpHost) -> TaskRecord:
-        """The task that takes a message, as it has settled; the host is told how far it has come."""
+        """The task that takes a message, once it has settled; the host receives its progress."""
         following = await self._runtime.send(incoming, host.caller)
         record = following.snapshot
         while not record.state.settled:

@@ -2,8 +2,8 @@
 
 Rule 1: without credentials a request can read the agent card and the key of its signature, what MCP hosts look for
         before they sign in, the server's health and the page's files, which are the same for all users, and can sign
-        in. All other paths, known or not, are refused in
-        the same way. `/auth/session` is answered without credentials, but not with wrong ones.
+        in. All other paths, known or not, are refused in the same way. `/auth/session` is answered without
+        credentials, but not with wrong ones.
 Rule 2: a refusal does not say what is wrong with a credential. It is HTTP 401 with `WWW-Authenticate` (RFC 6750) in
         every binding, JSON-RPC included, and UNAUTHENTICATED in gRPC. Too many attempts or requests are 429 with
         `Retry-After`, and RESOURCE_EXHAUSTED.
@@ -11,7 +11,7 @@ Rule 3: a stream ends when the credential that opened it ends, because a key is 
         Its last event is an `UnauthenticatedError`, at most `cursors.CHECK_SECONDS` after the first refused request.
         While the database cannot be read, credentials stay valid. Only streams are cut off; other answers complete.
 Rule 4: a page of another origin is refused, unless the operator allows it, or its request has a signed address: a view
-        in an MCP host, whose origin nobody knows before, follows a context by one.
+        in an MCP host, whose origin is unknown in advance, follows a context at such an address.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a host's model is told of the tools, and how its arguments are read."""
+"""How the tools are described to a host's model, and how their arguments are read."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["ask", "write", "end", "leave"]), st
 
 
 @given(STEPS)
-@example([("ask", "a"), ("leave", "a"), ("ask", "a"), ("leave", "a")])  # a read that nobody waits for any more
+@example([("ask", "a"), ("leave", "a"), ("ask", "a"), ("leave", "a")])  # a read whose last reader has left
 async def test_each_caller_sees_what_was_written_before_it_asked_and_a_key_is_read_by_one_at_a_time(
     steps: list[tuple[str, str]],
 ) -> None:
